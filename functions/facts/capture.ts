@@ -1,0 +1,106 @@
+import { z } from "zod";
+
+/** `capture.json` (DESIGN C3). Only schema, target.name and the outputs' command and file are required, so that a person can write one by hand. */
+export const CaptureIndex = z.strictObject({
+  schema: z.literal("netcheck.capture/1"),
+  target: z.strictObject({ name: z.string().min(1).max(253) }),
+  transport: z.string().max(64).optional(),
+  runbook: z.string().max(64).optional(),
+  startedAt: z.string().max(64).optional(),
+  /** What was blacked out on the node before anything left it. */
+  redacted: z.number().int().nonnegative().optional(),
+  /** Commands that were planned and did not run, with the reason. */
+  notCollected: z.array(z.strictObject({ command: z.string(), reason: z.string() })).optional(),
+  outputs: z
+    .array(
+      z.strictObject({
+        command: z.union([z.string().min(1).max(4096), z.array(z.string().max(4096)).min(1).max(256)]),
+        file: z.string().min(1).max(255),
+        exitCode: z.number().int().optional(),
+        durationMs: z.number().nonnegative().optional(),
+        /** Milliseconds since startedAt at which the command began. */
+        startMs: z.number().nonnegative().optional(),
+        stderr: z.string().optional(),
+        truncated: z.boolean().optional(),
+        sample: z.number().int().min(1).max(2).optional(),
+      }),
+    )
+    .max(10_000),
+});
+export type CaptureIndex = z.infer<typeof CaptureIndex>;
+
+/** One output of a capture, with its text. */
+export interface Output {
+  /** As given: what evidence shows. */
+  readonly command: string;
+  readonly argv: readonly string[] | undefined;
+  readonly file: string;
+  readonly text: string;
+  readonly exitCode: number | undefined;
+  readonly durationMs: number | undefined;
+  readonly startMs: number | undefined;
+  readonly stderr: string;
+  readonly truncated: boolean;
+  readonly sample: number;
+}
+
+/** All outputs of one node at one time. */
+export interface Capture {
+  readonly target: string;
+  readonly transport: string;
+  readonly runbook: string;
+  readonly startedAt: string | undefined;
+  readonly redacted: number;
+  readonly notCollected: readonly { command: string; reason: string }[];
+  readonly outputs: readonly Output[];
+}
+
+/** Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut. */
+export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean }): Capture {
+  return {
+    target: index.target.name,
+    transport: index.transport ?? "replay",
+    runbook: index.runbook ?? "netcheck",
+    startedAt: index.startedAt,
+    redacted: index.redacted ?? 0,
+    notCollected: index.notCollected ?? [],
+    outputs: index.outputs.map((output) => {
+      const { text, truncated } = texts(output.file);
+      return {
+        command: typeof output.command === "string" ? output.command : output.command.join(" "),
+        argv: typeof output.command === "string" ? undefined : output.command,
+        file: output.file,
+        text,
+        exitCode: output.exitCode,
+        durationMs: output.durationMs,
+        startMs: output.startMs,
+        stderr: output.stderr ?? "",
+        truncated: truncated || (output.truncated ?? false),
+        sample: output.sample ?? 1,
+      };
+    }),
+  };
+}
+
+/** The `capture.json` of a capture: the inverse of {@link captureOf}. */
+export function indexOf(capture: Capture): CaptureIndex {
+  return {
+    schema: "netcheck.capture/1",
+    target: { name: capture.target },
+    transport: capture.transport,
+    runbook: capture.runbook,
+    ...(capture.startedAt === undefined ? {} : { startedAt: capture.startedAt }),
+    ...(capture.redacted === 0 ? {} : { redacted: capture.redacted }),
+    ...(capture.notCollected.length === 0 ? {} : { notCollected: [...capture.notCollected] }),
+    outputs: capture.outputs.map((output) => ({
+      command: output.argv === undefined ? output.command : [...output.argv],
+      file: output.file,
+      ...(output.exitCode === undefined ? {} : { exitCode: output.exitCode }),
+      ...(output.durationMs === undefined ? {} : { durationMs: output.durationMs }),
+      ...(output.startMs === undefined ? {} : { startMs: output.startMs }),
+      ...(output.stderr === "" ? {} : { stderr: output.stderr }),
+      ...(output.truncated ? { truncated: true } : {}),
+      ...(output.sample === 1 ? {} : { sample: output.sample }),
+    })),
+  };
+}

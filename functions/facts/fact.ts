@@ -1,0 +1,189 @@
+import type { z } from "zod";
+
+/**
+ * The contract of a fact: one noun about a node, read from the output of one or more commands.
+ *
+ * Facts are raw and strict (DESIGN C7): no verdicts, no vendor mapping; every line of the output becomes a row, is skipped by an explicit
+ * pattern, or lands in `unparsed` with its line number. Values are flat: an object of flat lists of flat rows, so that rules can walk them.
+ */
+
+/** A command netcheck runs on a node. Constant: nothing from a chat, a page or a node ever becomes part of it. */
+export interface Command {
+  /** Program and arguments. `{}` is replaced by each number that `each` prints, and by nothing else. */
+  readonly argv: readonly string[];
+  /** 2: run twice, the runbook's sampling interval apart, because the output holds counters. */
+  readonly samples?: 1 | 2;
+  /** A constant POSIX sh snippet that prints numbers (ids), one a line. The command runs once for each; anything that is not a number is ignored. */
+  readonly each?: string;
+}
+
+/** What one command line shows of a fact. */
+export interface View {
+  /** Names the layout of the text, so that `parse` need not guess: "json", "save", "list", … */
+  readonly format: string;
+  /** False if the command line itself shows only part (one chain, one device, a `grep` behind it). Absence is never concluded from a part. */
+  readonly complete: boolean;
+  /** What part of the fact it shows ("ipv6", "nat", a key): parts with different scopes complement each other, with the same scope they compete. */
+  readonly scope: string;
+  /** Of competing outputs the highest rank is used: machine formats first, then the ones that show more. */
+  readonly rank: number;
+}
+
+/** One output, as a fact's `parse` sees it. */
+export interface Input {
+  readonly text: string;
+  /** Program and arguments, wrappers (`sudo`, `timeout`, `chroot /host`) taken off. */
+  readonly argv: readonly string[];
+  readonly view: View;
+  /** 1 or 2. */
+  readonly sample: number;
+  readonly exitCode: number | undefined;
+  readonly stderr: string;
+}
+
+/** A line that no pattern of the fact accounts for. `text` is cut at 400 characters. */
+export interface UnparsedLine {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** What `parse` returns. `unparsed` holds at most {@link MAX_UNPARSED} lines; `unparsedCount` tells how many there were. */
+export interface Parsed<T> {
+  readonly value: T;
+  readonly unparsed: readonly UnparsedLine[];
+  readonly unparsedCount: number;
+}
+
+/** Every row of every list carries these. `output` is the index of the output in the capture; it is stamped by the reader, not by `parse`. */
+export interface Row {
+  /** 1-based line of the output that this row was read from. */
+  line: number;
+  output?: number;
+  /** The verbatim text, where a line is not a good quote (one element of a one-line JSON array). */
+  text?: string;
+}
+
+/** One parsed output, ready to be merged with the others of the same fact. */
+export interface Part<T> {
+  readonly value: T;
+  readonly view: View;
+  readonly sample: number;
+  /** False if filtered, truncated, or with unparsed lines. */
+  readonly complete: boolean;
+  /** Seconds since the capture began, where known: samples of counters are divided by the difference. */
+  readonly at: number | undefined;
+}
+
+export interface Fact<T = unknown> {
+  readonly id: string;
+  /** One line for `netcheck facts list`. */
+  readonly title: string;
+  /** What the runbook runs. The first is the preferred one; all are run. */
+  readonly commands: readonly Command[];
+  /** Says whether and what an arbitrary command line shows of this fact, in every spelling people use. */
+  readonly recognize: (argv: readonly string[]) => View | undefined;
+  readonly schema: z.ZodType<T>;
+  /** Pure, total (never throws on any text), linear in the text. */
+  readonly parse: (input: Input) => Parsed<T>;
+  /** Puts the parts together. The default takes, scope by scope, the best-ranked part and concatenates lists of different scopes. */
+  readonly merge?: (parts: readonly Part<T>[]) => T;
+  /** True if the parts together show everything. Default: a complete part of the empty scope, or every scope that is there is complete. */
+  readonly whole?: (parts: readonly Part<T>[]) => boolean;
+  /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
+  readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr">) => boolean;
+}
+
+/** A fact whatever its value: what lists hold. */
+// biome-ignore lint/suspicious/noExplicitAny: parts of a fact are only ever given back to the same fact
+export type AnyFact = Fact<any>;
+
+/** A fact computed from other facts, for what CEL should not do. Its rows keep the `line` and `output` of the rows they came from. */
+export interface DerivedFact<T = unknown> {
+  readonly id: string;
+  readonly title: string;
+  readonly from: readonly string[];
+  readonly schema: z.ZodType<T>;
+  /** `values` holds the facts named in `from`; those that could not be read are absent. */
+  // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
+  readonly derive: (values: Readonly<Record<string, any>>) => T;
+}
+
+/** Checks the shape at compile time and returns the fact as it is. */
+export function defineFact<T>(fact: Fact<T>): Fact<T> {
+  return fact;
+}
+
+/** Checks the shape at compile time and returns the derived fact as it is. */
+export function defineDerivedFact<T>(fact: DerivedFact<T>): DerivedFact<T> {
+  return fact;
+}
+
+/** More unparsed lines than this are counted, not kept. */
+export const MAX_UNPARSED = 200;
+/** Longer lines are cut: no tool we read prints one, and patterns must not run over megabytes. iptables rules and JSON are read otherwise. */
+export const MAX_LINE = 65_536;
+
+/** Collects the lines that no pattern took, bounded. */
+export class UnparsedLines {
+  readonly kept: UnparsedLine[] = [];
+  count = 0;
+
+  add(line: number, text: string): void {
+    this.count++;
+    if (this.kept.length < MAX_UNPARSED) this.kept.push({ line, text: text.length > 400 ? `${text.slice(0, 400)}…` : text });
+  }
+
+  /** The result of a parse. */
+  with<T>(value: T): Parsed<T> {
+    return { value, unparsed: this.kept, unparsedCount: this.count };
+  }
+}
+
+// Colours and cursor moves that people paste with a terminal's output.
+const ESCAPE = String.fromCharCode(27);
+const ANSI = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
+
+/**
+ * The lines of a text with their 1-based numbers, one at a time: carriage returns, ANSI colours and trailing blanks taken off, blank lines left out,
+ * lines over {@link MAX_LINE} cut. Never copies the text as a whole.
+ */
+export function* lines(text: string): Generator<{ line: number; text: string }> {
+  let line = 0;
+  for (let start = 0; start < text.length; ) {
+    let end = text.indexOf("\n", start);
+    if (end === -1) end = text.length;
+    line++;
+    let content = text.slice(start, Math.min(end, start + MAX_LINE));
+    if (content.includes(ESCAPE)) content = content.replace(ANSI, "");
+    content = content.trimEnd();
+    if (content !== "") yield { line, text: content };
+    start = end + 1;
+  }
+}
+
+/** The default merge: per scope and sample 1 the best-ranked part; lists of different scopes are concatenated, other fields come from the best part. */
+export function mergeParts<T>(parts: readonly Part<T>[]): T {
+  const best = new Map<string, Part<T>>();
+  for (const part of parts) {
+    if (part.sample !== 1) continue;
+    const rival = best.get(part.view.scope);
+    if (rival === undefined || rankOf(part) > rankOf(rival)) best.set(part.view.scope, part);
+  }
+  const chosen = [...best.values()].sort((a, b) => rankOf(b) - rankOf(a));
+  const [first, ...rest] = chosen;
+  if (first === undefined) return (parts[0] as Part<T>).value;
+  const merged: Record<string, unknown> = { ...(first.value as Record<string, unknown>) };
+  for (const part of rest) {
+    for (const [key, value] of Object.entries(part.value as Record<string, unknown>)) {
+      const present = merged[key];
+      if (Array.isArray(present) && Array.isArray(value)) merged[key] = present.concat(value);
+      else if (present === undefined) merged[key] = value;
+    }
+  }
+  return merged as T;
+}
+
+/** Complete parts beat partial ones, then the rank of the view decides. */
+export function rankOf(part: Pick<Part<unknown>, "complete" | "view">): number {
+  return (part.complete ? 1000 : 0) + part.view.rank;
+}

@@ -1,0 +1,197 @@
+import type { Capture, Output } from "./capture.ts";
+import { commandLine } from "./command.ts";
+import type { AnyFact, DerivedFact, Part, Row, UnparsedLine } from "./fact.ts";
+import { mergeParts } from "./fact.ts";
+import { derivedFacts, facts } from "./index.ts";
+
+/** What became of one fact in one capture. */
+export interface FactReading {
+  readonly id: string;
+  /** `absent`: no output of any of its commands is in the capture, or the tool is not on the node. `failed`: it was tried and gave nothing. */
+  readonly status: "read" | "absent" | "failed";
+  /** Why it is absent or failed, or what is partial about it; empty if all is well. */
+  readonly reason: string;
+  readonly value: unknown;
+  /** False if anything may be missing from it: truncated, filtered, a partial command, unparsed lines. */
+  readonly complete: boolean;
+  readonly unparsed: readonly (UnparsedLine & { output: number })[];
+}
+
+export interface FactSet {
+  readonly readings: ReadonlyMap<string, FactReading>;
+  /** Outputs that no fact recognised: kept and listed, harmless. */
+  readonly unknown: readonly number[];
+  /** Outputs with lines that could not be read. */
+  readonly unparsed: readonly { output: number; lines: number }[];
+  readonly bytes: number;
+  readonly lines: number;
+}
+
+interface Candidate {
+  readonly output: number;
+  readonly part: Part<unknown> | undefined;
+  readonly problem: string;
+  readonly missingTool: boolean;
+  readonly unparsed: readonly UnparsedLine[];
+  readonly unparsedCount: number;
+}
+
+/**
+ * Reads every fact out of a capture. One broken output or fact costs only itself. Never throws.
+ * `only` limits the work to these facts (and what they are derived from).
+ */
+export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet {
+  const candidates = new Map<string, Candidate[]>();
+  const unknown: number[] = [];
+  const unparsed = new Map<number, number>();
+  let bytes = 0;
+  let lineCount = 0;
+  const wanted = only === undefined ? undefined : withSources(only);
+  capture.outputs.forEach((output, index) => {
+    bytes += output.text.length;
+    lineCount += countLines(output.text);
+    const line = commandLine(output.argv ?? output.command);
+    let recognized = false;
+    if (!line.foreign) {
+      for (const fact of facts) {
+        const view = recognize(fact, line.argv);
+        if (view === undefined) continue;
+        recognized = true;
+        if (wanted !== undefined && !wanted.has(fact.id)) continue;
+        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered });
+        const list = candidates.get(fact.id);
+        if (list === undefined) candidates.set(fact.id, [candidate]);
+        else list.push(candidate);
+        if (candidate.unparsedCount > 0) unparsed.set(index, Math.max(unparsed.get(index) ?? 0, candidate.unparsedCount));
+      }
+    }
+    if (!recognized) unknown.push(index);
+  });
+  const readings = new Map<string, FactReading>();
+  for (const fact of facts) {
+    if (wanted !== undefined && !wanted.has(fact.id)) continue;
+    readings.set(fact.id, settle(fact, candidates.get(fact.id) ?? [], capture));
+  }
+  for (const fact of derivedFacts) {
+    if (wanted !== undefined && !wanted.has(fact.id)) continue;
+    readings.set(fact.id, deriveReading(fact, readings));
+  }
+  return { readings, unknown, unparsed: [...unparsed].map(([output, lines]) => ({ output, lines })), bytes, lines: lineCount };
+}
+
+function withSources(only: ReadonlySet<string>): Set<string> {
+  const wanted = new Set(only);
+  for (const fact of [...derivedFacts].reverse()) if (wanted.has(fact.id)) for (const source of fact.from) wanted.add(source);
+  return wanted;
+}
+
+function recognize(fact: AnyFact, argv: readonly string[]) {
+  try {
+    return argv.length === 0 ? undefined : fact.recognize(argv);
+  } catch {
+    return undefined;
+  }
+}
+
+const NOT_FOUND = /(?:command not found|: not found|No such file or directory|executable file not found)\s*$/m;
+
+function readOutput(fact: AnyFact, output: Output, index: number, argv: readonly string[], view: Part<unknown>["view"]): Candidate {
+  const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
+  const missingTool =
+    output.exitCode === 127 ||
+    (output.exitCode === undefined && output.text.length < 400 && NOT_FOUND.test(output.text) && !output.text.includes("cannot stat"));
+  if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
+  const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
+  if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
+  try {
+    const input = { text: output.text, argv, view, sample: output.sample, exitCode: output.exitCode, stderr: output.stderr };
+    const parsed = fact.parse(input);
+    stamp(parsed.value, index);
+    const cut = output.truncated ? "the output was truncated" : output.exitCode === 124 || output.exitCode === 137 ? "the command ran into its time limit" : "";
+    const partial =
+      cut !== "" ? cut : parsed.unparsedCount > 0 ? `${parsed.unparsedCount} lines could not be read` : view.complete ? "" : "it shows only a part";
+    const part: Part<unknown> = {
+      value: parsed.value,
+      view,
+      sample: output.sample,
+      complete: partial === "",
+      at: output.startMs === undefined ? undefined : output.startMs / 1000,
+    };
+    return { output: index, part, problem: partial, missingTool: false, unparsed: parsed.unparsed, unparsedCount: parsed.unparsedCount };
+  } catch (error) {
+    return { ...nothing, problem: `netcheck could not read it: ${String(error)}`, missingTool: false };
+  }
+}
+
+function failure(output: Output): string {
+  const message = output.stderr.trim().split("\n")[0] ?? "";
+  const code = output.exitCode === 124 || output.exitCode === 137 ? "ran into its time limit" : `failed with exit code ${output.exitCode}`;
+  return message === "" ? code : `${code}: ${message.slice(0, 200)}`;
+}
+
+/** Rows learn which output they came from. */
+function stamp(value: unknown, output: number): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const list of Object.values(value)) {
+    if (!Array.isArray(list)) continue;
+    for (const row of list) if (typeof row === "object" && row !== null && "line" in row) (row as Row).output = output;
+  }
+}
+
+function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Capture): FactReading {
+  const none = { id: fact.id, value: undefined, complete: false, unparsed: [] };
+  const parts = candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part]));
+  const command = fact.commands[0]?.argv.join(" ") ?? fact.id;
+  if (parts.length === 0) {
+    const failed = candidates.find((candidate) => !candidate.missingTool);
+    if (failed !== undefined) return { ...none, status: "failed", reason: `\`${capture.outputs[failed.output]?.command ?? command}\` ${failed.problem}` };
+    const skipped = capture.notCollected.find((entry) => fact.commands.some((c) => entry.command === c.argv.join(" ")));
+    const reason = candidates[0]?.problem ?? skipped?.reason ?? `the capture holds no output of \`${command}\``;
+    return { ...none, status: "absent", reason };
+  }
+  try {
+    const value = (fact.merge ?? mergeParts)(parts);
+    const whole = (fact.whole ?? isWhole)(parts);
+    const partial = candidates.find((candidate) => candidate.part !== undefined && !candidate.part.complete);
+    return {
+      id: fact.id,
+      status: "read",
+      reason: whole || partial === undefined ? "" : `\`${capture.outputs[partial.output]?.command ?? command}\`: ${partial.problem}`,
+      value,
+      complete: whole,
+      unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),
+    };
+  } catch (error) {
+    return { ...none, status: "failed", reason: `netcheck could not put its outputs together: ${String(error)}` };
+  }
+}
+
+/** A fact is whole if each scope that is partial somewhere is whole elsewhere, or a complete part of the empty scope (everything) is there. */
+function isWhole(parts: readonly Part<unknown>[]): boolean {
+  if (parts.some((part) => part.complete && part.view.scope === "")) return true;
+  const scopes = new Set(parts.map((part) => part.view.scope));
+  return [...scopes].every((scope) => parts.some((part) => part.complete && part.view.scope === scope));
+}
+
+function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactReading>): FactReading {
+  const sources = fact.from.map((id) => readings.get(id));
+  const values: Record<string, unknown> = {};
+  for (const source of sources) if (source?.status === "read") values[source.id] = source.value;
+  const missing = sources.find((source) => source?.status !== "read");
+  const base = { id: fact.id, unparsed: [] };
+  if (Object.keys(values).length === 0) {
+    return { ...base, status: missing?.status === "failed" ? "failed" : "absent", reason: missing?.reason ?? "", value: undefined, complete: false };
+  }
+  try {
+    const partial = sources.find((source) => source === undefined || source.status !== "read" || !source.complete);
+    return { ...base, status: "read", reason: partial?.reason ?? "", value: fact.derive(values), complete: partial === undefined };
+  } catch (error) {
+    return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
+  }
+}
+
+function countLines(text: string): number {
+  let count = 0;
+  for (let i = text.indexOf("\n"); i !== -1; i = text.indexOf("\n", i + 1)) count++;
+  return text.length > 0 && !text.endsWith("\n") ? count + 1 : count;
+}
