@@ -76,7 +76,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
-    } else if (program in WRAPPERS) {
+    } else if (program in WRAPPERS && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
       rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
     } else return { argv: [program, ...rest.slice(1)], filtered, foreign };

@@ -1,0 +1,171 @@
+import { RE2JS } from "@bufbuild/re2";
+import { type ASTNode, Environment } from "@marcbachmann/cel-js";
+import ipaddr from "ipaddr.js";
+import type { z } from "zod";
+import { derivedFacts, facts } from "../facts/index.ts";
+
+/**
+ * CEL over the facts: the environment that rules are checked against and evaluated in.
+ * The type of every fact is derived from its zod schema; whole numbers are CEL ints (BigInt), so rows are converted once per capture.
+ */
+
+/** Name of a fact as a CEL variable. */
+export const variableOf = (factId: string): string => factId.replaceAll("-", "_");
+
+type Converter = (value: unknown) => unknown;
+interface CelType {
+  readonly name: string;
+  readonly convert: Converter;
+}
+
+const converters = new Map<string, Converter>();
+
+/** The environment with every fact and function. Cloned for each rule, which adds its lets. */
+export const environment: Environment = buildEnvironment();
+
+function buildEnvironment(): Environment {
+  const env = new Environment({
+    enableOptionalTypes: true,
+    limits: { maxAstNodes: 500, maxDepth: 40, maxListElements: 100, maxMapEntries: 20, maxCallArguments: 8 },
+  });
+  env.registerFunction("string.re2(string): bool", (text: string, pattern: string) => re2(pattern).test(text));
+  env.registerFunction("string.inPrefix(string): bool", inPrefix);
+  env.registerFunction("string.hasPrefixLength(int): bool", (prefix: string, length: bigint) => prefix.endsWith(`/${length}`));
+  for (const fact of [...facts, ...derivedFacts]) {
+    const type = celType(env, fact.schema, pascal(fact.id));
+    converters.set(fact.id, type.convert);
+    env.registerVariable(variableOf(fact.id), type.name);
+  }
+  return env;
+}
+
+/** The value of a fact as CEL sees it. */
+export function toCel(factId: string, value: unknown): unknown {
+  return converters.get(factId)?.(value);
+}
+
+function celType(env: Environment, schema: z.ZodType, name: string): CelType {
+  // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
+  const def = (schema as any).def as { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType; format?: string };
+  switch (def.type) {
+    case "optional":
+      return celType(env, def.innerType as z.ZodType, name);
+    case "string":
+    case "enum":
+    case "literal":
+      return { name: "string", convert: identity };
+    case "boolean":
+      return { name: "bool", convert: identity };
+    case "number":
+      return def.format === "safeint" ? { name: "int", convert: (value) => BigInt(value as number) } : { name: "double", convert: identity };
+    case "array": {
+      const element = celType(env, def.element as z.ZodType, `${name}Row`);
+      const convert: Converter = element.convert === identity ? identity : (value) => (value as unknown[]).map(element.convert);
+      return { name: `list<${element.name}>`, convert };
+    }
+    case "object": {
+      const shape = Object.entries(def.shape as Record<string, z.ZodType>).map(([key, field]) => ({ key, ...celType(env, field, name + pascal(key)) }));
+      class CelObject {}
+      Object.defineProperty(CelObject, "name", { value: name });
+      env.registerType(name, { ctor: CelObject, fields: Object.fromEntries(shape.map(({ key, name: type }) => [key, type])) });
+      const convert: Converter = (value) => {
+        const source = value as Record<string, unknown>;
+        const target = new CelObject() as Record<string, unknown>;
+        for (const { key, convert: field } of shape) {
+          const item = source[key];
+          if (item !== undefined) target[key] = field === identity ? item : field(item);
+        }
+        // not fields of the type, so rules cannot see them: what evidence is made of
+        if (source["output"] !== undefined) target["output"] = source["output"];
+        if (source["text"] !== undefined) target["text"] = source["text"];
+        return target;
+      };
+      return { name, convert };
+    }
+    default:
+      throw new Error(`rules/cel: could not derive a CEL type for ${name}: zod type "${def.type}" is not among those facts may use`);
+  }
+}
+
+const identity: Converter = (value) => value;
+const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+const patterns = new Map<string, ReturnType<typeof RE2JS.compile>>();
+function re2(pattern: string): ReturnType<typeof RE2JS.compile> {
+  let compiled = patterns.get(pattern);
+  if (compiled === undefined) {
+    compiled = RE2JS.compile(pattern);
+    patterns.set(pattern, compiled);
+  }
+  return compiled;
+}
+
+const prefixes = new Map<string, [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined>();
+/** True if an address (or a prefix, by its first address) lies in a prefix. False for text that is neither. */
+function inPrefix(address: string, prefix: string): boolean {
+  let range = prefixes.get(prefix);
+  if (range === undefined && !prefixes.has(prefix)) {
+    range = ipaddr.isValidCIDR(prefix) ? ipaddr.parseCIDR(prefix) : undefined;
+    if (prefixes.size > 10_000) prefixes.clear();
+    prefixes.set(prefix, range);
+  }
+  const slash = address.indexOf("/");
+  const bare = slash === -1 ? address : address.slice(0, slash);
+  if (range === undefined || !ipaddr.isValid(bare)) return false;
+  const parsed = ipaddr.parse(bare);
+  return parsed.kind() === range[0].kind() && parsed.match(range as [ipaddr.IPv4, number]);
+}
+
+/** Every node of an expression. */
+export function walk(node: unknown, visit: (node: ASTNode) => void): void {
+  if (Array.isArray(node)) for (const item of node) walk(item, visit);
+  else if (typeof node === "object" && node !== null && "op" in node) {
+    visit(node as ASTNode);
+    walk((node as ASTNode).args, visit);
+  }
+}
+
+/** Names of facts that an expression refers to. */
+export function factsIn(node: ASTNode): Set<string> {
+  const found = new Set<string>();
+  walk(node, (inner) => {
+    if (inner.op === "id") {
+      const fact = byVariable.get(inner.args);
+      if (fact !== undefined) found.add(fact);
+    }
+  });
+  return found;
+}
+const byVariable = new Map([...facts, ...derivedFacts].map((fact) => [variableOf(fact.id), fact.id]));
+
+/** Comprehensions (`all`, `exists`, `map`, `filter`) may nest this deep: there is no cost budget in the library, and three loops over rows are enough. */
+const MAX_NESTING = 3;
+const LOOPS = new Set(["all", "exists", "exists_one", "map", "filter"]);
+
+/** Refuses what would make an expression unsafe or unbounded. Returns the complaint, or undefined. */
+export function complaint(node: ASTNode): string | undefined {
+  let problem: string | undefined;
+  walk(node, (inner) => {
+    if (inner.op !== "rcall") return;
+    const [method, , args] = inner.args;
+    if (method === "matches") problem = 'matches() is banned (it backtracks): use text.re2("pattern")';
+    if (method === "re2" && args[0]?.op !== "value") problem = "re2() takes a literal pattern";
+    if (method === "re2" && args[0]?.op === "value") {
+      try {
+        re2(String(args[0].args));
+      } catch (error) {
+        problem = `re2(): ${String(error)}`;
+      }
+    }
+  });
+  if (problem === undefined && nesting(node) > MAX_NESTING) problem = `loops are nested deeper than ${MAX_NESTING}`;
+  return problem;
+}
+
+function nesting(node: unknown): number {
+  if (Array.isArray(node)) return Math.max(0, ...node.map(nesting));
+  if (typeof node !== "object" || node === null || !("op" in node)) return 0;
+  const { op, args } = node as ASTNode;
+  if (op === "rcall" && LOOPS.has(args[0])) return Math.max(nesting(args[1]), 1 + nesting(args[2]));
+  return nesting(args);
+}

@@ -1,0 +1,131 @@
+import type { Environment, ParseResult } from "@marcbachmann/cel-js";
+import { derivedFacts, facts } from "../facts/index.ts";
+import { complaint, environment, factsIn } from "./cel.ts";
+import type { FixFile, RuleFile } from "./schema.ts";
+
+/** A CEL expression, checked against the facts' types. */
+export interface Program {
+  readonly source: string;
+  /** Evaluates it. Throws EvaluationError. */
+  readonly run: (context: Record<string, unknown>) => unknown;
+  readonly type: string;
+  readonly facts: ReadonlySet<string>;
+}
+
+/** A rule ready to run. */
+export interface Rule {
+  readonly file: RuleFile;
+  /** Needed facts, and whether the rule concludes from absence in them. */
+  readonly needs: readonly { readonly fact: string; readonly whole: boolean }[];
+  readonly applies: Program | undefined;
+  readonly lets: readonly { readonly name: string; readonly program: Program }[];
+  readonly when: Program;
+  readonly evidence: readonly Program[];
+  /** Literal text and expressions in turn. */
+  readonly summary: readonly (string | Program)[];
+  readonly confidence: number | Program;
+  /** The fix's parameters, where the rule has a fix. */
+  readonly parameters: readonly { readonly name: string; readonly program: Program }[];
+  /** All facts that have to be collected for it, derived ones replaced by their sources. */
+  readonly collects: ReadonlySet<string>;
+}
+
+/** Something in a file is wrong; `path` names the key. */
+export class CompileError extends Error {
+  override readonly name = "CompileError";
+  readonly path: readonly (string | number)[];
+  constructor(path: readonly (string | number)[], message: string) {
+    super(message);
+    this.path = path;
+  }
+}
+
+const factIds = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
+
+/** Checks every expression of a rule (and of its fix's parameters) and returns it ready to run. @throws {CompileError} naming the key. */
+export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
+  const needs = file.needs.map((need) => (typeof need === "string" ? { fact: need, whole: false } : { fact: need.fact, whole: true }));
+  const known = new Set([...needs.map((need) => need.fact), ...file.uses]);
+  [...needs.map((need) => need.fact), ...file.uses].forEach((id, i) => {
+    const path = i < needs.length ? ["needs", i] : ["uses", i - needs.length];
+    if (!factIds.has(id)) throw new CompileError(path, `there is no fact "${id}"; facts are ${[...factIds].join(", ")}`);
+  });
+  const used = new Set<string>();
+  let env = environment.clone();
+  const compile = (path: (string | number)[], source: string, accept: (type: string) => string | undefined): Program => {
+    const program = compileExpression(env, path, source);
+    const wrong = accept(program.type);
+    if (wrong !== undefined) throw new CompileError(path, `${wrong}, but \`${source}\` is of type ${program.type}`);
+    for (const fact of program.facts) {
+      used.add(fact);
+      if (!known.has(fact)) throw new CompileError(path, `it reads the fact "${fact}", which is neither in needs nor in uses`);
+    }
+    return program;
+  };
+  const bool = (type: string) => (type === "bool" ? undefined : "it must be true or false");
+  const applies = file.applies === undefined ? undefined : compile(["applies"], file.applies, bool);
+  const lets: Rule["lets"][number][] = [];
+  for (const [name, source] of Object.entries(file.let)) {
+    if (factIds.has(name)) throw new CompileError(["let", name], `"${name}" is the name of a fact`);
+    const program = compile(["let", name], source, () => undefined);
+    lets.push({ name, program });
+    env = env.clone();
+    env.registerVariable(name, program.type);
+  }
+  const when = compile(["when"], file.when, bool);
+  const evidence = file.evidence.map((source, i) =>
+    compile(["evidence", i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
+  );
+  const summary = summaryParts(file.summary).map((part) =>
+    typeof part === "string"
+      ? part
+      : compile(["summary"], part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
+  );
+  const confidence =
+    typeof file.confidence === "number"
+      ? file.confidence
+      : compile(["confidence"], file.confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point"));
+  const parameters = Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
+    name,
+    program: compile(["fix", name], parameter.from, (type) => {
+      const wanted = parameter.list ? ["list<string>", "list<int>"] : ["string", "int"];
+      return wanted.includes(type) ? undefined : `parameter "${name}" of ${fix?.id} must be ${wanted.join(" or ")}`;
+    }),
+  }));
+  for (const id of known) if (!used.has(id)) throw new CompileError(["needs"], `"${id}" is listed and never read`);
+  return { file, needs, applies, lets, when, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
+}
+
+function compileExpression(env: Environment, path: (string | number)[], source: string): Program {
+  let parsed: ParseResult;
+  try {
+    parsed = env.parse(source);
+  } catch (error) {
+    throw new CompileError(path, (error as Error).message);
+  }
+  const unsafe = complaint(parsed.ast);
+  if (unsafe !== undefined) throw new CompileError(path, unsafe);
+  const check = parsed.check();
+  if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
+  return { source, run: parsed, type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+}
+
+/** Splits `text {{ cel }} text`. */
+function summaryParts(template: string): (string | { source: string })[] {
+  return template
+    .split(/(\{\{[^{}]*\}\})/)
+    .filter((part) => part !== "")
+    .map((part) => (part.startsWith("{{") ? { source: part.slice(2, -2).trim() } : part));
+}
+
+/** Raw facts behind a set of facts. */
+export function sourcesOf(ids: Iterable<string>): Set<string> {
+  const sources = new Set<string>();
+  const add = (id: string): void => {
+    const derived = derivedFacts.find((fact) => fact.id === id);
+    if (derived === undefined) sources.add(id);
+    else derived.from.forEach(add);
+  };
+  for (const id of ids) add(id);
+  return sources;
+}

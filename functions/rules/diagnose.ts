@@ -1,0 +1,67 @@
+import type { Capture } from "../facts/capture.ts";
+import { readFacts } from "../facts/read.ts";
+import type { Cause, Diagnosis, Finding, Verdict } from "./diagnosis.ts";
+import { severities } from "./diagnosis.ts";
+import { evaluateRule, Facts, type Outcome } from "./evaluate.ts";
+import { bind } from "./fix.ts";
+import type { Catalogue } from "./load.ts";
+
+/** Every rule's word on a capture, and the facts they judged. */
+export function judge(capture: Capture, catalogue: Pick<Catalogue, "rules">): { facts: Facts; outcomes: readonly Outcome[] } {
+  const facts = new Facts(capture, readFacts(capture));
+  return { facts, outcomes: [...catalogue.rules.values()].map((rule) => evaluateRule(rule, facts)) };
+}
+
+/**
+ * Diagnoses a capture: one list of ranked causes with what they explain, what else was found, what could not be checked.
+ * `name`: the capture as the caller knows it. `elapsed` gives milliseconds since some fixed point.
+ */
+export function diagnose(capture: Capture, catalogue: Pick<Catalogue, "rules" | "fixes">, name: string, elapsed: () => number): Diagnosis {
+  const started = elapsed();
+  const { facts, outcomes } = judge(capture, catalogue);
+  const matched = outcomes.filter((outcome) => outcome.finding !== undefined);
+  const ids = new Set(matched.map((outcome) => outcome.rule.file.id));
+  // a cause that a better cause explains is listed under that one, not beside it
+  const explained = new Set(matched.filter((outcome) => outcome.rule.file.role === "cause").flatMap((outcome) => outcome.rule.file.explains));
+  const causes = matched
+    .filter((outcome) => outcome.rule.file.role === "cause" && !explained.has(outcome.rule.file.id))
+    .map((outcome) => causeOf(outcome, ids, catalogue))
+    .sort((a, b) => b.confidence - a.confidence || b.explains.length - a.explains.length || rank(b) - rank(a) || a.rule.localeCompare(b.rule));
+  const ofRole = (role: string) => matched.filter((outcome) => outcome.rule.file.role === role).map((outcome) => outcome.finding as Finding);
+  const minor = matched.filter((outcome) => outcome.rule.file.role === "cause" && explained.has(outcome.rule.file.id));
+  const symptoms = [...minor.map((outcome) => outcome.finding as Finding), ...ofRole("symptom")];
+  const undecided = outcomes.filter((outcome) => outcome.verdict === "inconclusive");
+  return {
+    schema: "netcheck.diagnosis/1",
+    capture: name,
+    target: capture.target,
+    verdict: verdictOf(causes, symptoms, undecided),
+    causes,
+    symptoms,
+    risks: ofRole("risk"),
+    unchecked: undecided.map((outcome) => ({ rule: outcome.rule.file.id, reason: outcome.reason })),
+    unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
+    unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? ""),
+    stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length, ms: Math.round((elapsed() - started) * 10) / 10 },
+  };
+}
+
+function causeOf(outcome: Outcome, matched: ReadonlySet<string>, catalogue: Pick<Catalogue, "fixes">): Cause {
+  const finding = outcome.finding as Finding;
+  const explains = outcome.rule.file.explains.filter((id) => matched.has(id));
+  const fix = outcome.rule.file.fix === undefined ? undefined : catalogue.fixes.get(outcome.rule.file.fix);
+  if (fix === undefined) return { ...finding, explains };
+  const binding = bind(fix.file, outcome.parameters ?? {});
+  return binding.ok
+    ? { ...finding, explains, fix: { id: fix.file.id, parameters: binding.parameters } }
+    : { ...finding, explains, fixProblem: binding.problem };
+}
+
+/** Healthy only if every cause could be ruled out. */
+function verdictOf(causes: readonly Cause[], symptoms: readonly Finding[], undecided: readonly Outcome[]): Verdict {
+  if (causes.length > 0) return "cause-found";
+  if (symptoms.length > 0) return "symptoms-only";
+  return undecided.some((outcome) => outcome.rule.file.role === "cause") ? "inconclusive" : "healthy";
+}
+
+const rank = (finding: Finding): number => severities.indexOf(finding.severity);

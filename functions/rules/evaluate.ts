@@ -1,0 +1,164 @@
+import type { Capture } from "../facts/capture.ts";
+import type { FactReading, FactSet } from "../facts/read.ts";
+import { toCel, variableOf } from "./cel.ts";
+import type { Program, Rule } from "./compile.ts";
+import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
+
+/** What a rule said of a capture, with everything needed to explain it. */
+export interface Outcome {
+  readonly rule: Rule;
+  readonly verdict: RuleVerdict;
+  /** Why it is inconclusive or not applicable. */
+  readonly reason: string;
+  readonly finding?: Finding;
+  /** Values of the fix's parameters as the rule gave them, unchecked; absent if they could not be worked out. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+}
+
+/** The facts of one capture as CEL variables, converted when first used and shared by all rules. */
+export class Facts {
+  readonly capture: Capture;
+  readonly set: FactSet;
+  private readonly values = new Map<string, unknown>();
+  private readonly splitOutputs = new Map<number, string[]>();
+
+  constructor(capture: Capture, set: FactSet) {
+    this.capture = capture;
+    this.set = set;
+  }
+
+  reading(id: string): FactReading | undefined {
+    return this.set.readings.get(id);
+  }
+
+  /** Variables for these facts; facts that were not read are left out, so that expressions that touch them fail. */
+  context(ids: Iterable<string>): Record<string, unknown> {
+    const context: Record<string, unknown> = {};
+    for (const id of ids) {
+      const reading = this.set.readings.get(id);
+      if (reading?.status !== "read") continue;
+      let value = this.values.get(id);
+      if (value === undefined) {
+        value = toCel(id, reading.value);
+        this.values.set(id, value);
+      }
+      context[variableOf(id)] = value;
+    }
+    return context;
+  }
+
+  /** The verbatim line behind a row. */
+  quote(row: { line: unknown; output?: unknown; text?: unknown }): Evidence | undefined {
+    const index = Number(row.output);
+    const output = this.capture.outputs[index];
+    const line = Number(row.line);
+    if (output === undefined || !(line >= 1)) return undefined;
+    let text = typeof row.text === "string" ? row.text : undefined;
+    if (text === undefined) {
+      let split = this.splitOutputs.get(index);
+      if (split === undefined) {
+        split = output.text.split("\n");
+        this.splitOutputs.set(index, split);
+      }
+      // a key that is absent is told on stderr
+      text = (split[line - 1] || output.stderr.split("\n")[line - 1]) ?? "";
+    }
+    return { command: output.command, file: output.file, line, text: text.trimEnd().slice(0, 4000) };
+  }
+}
+
+/** Evaluates one rule. Never throws: a rule that breaks is inconclusive and says so. */
+export function evaluateRule(rule: Rule, facts: Facts): Outcome {
+  const used = new Set([...rule.needs.map((need) => need.fact), ...rule.file.uses]);
+  const context = facts.context(used);
+  if (rule.applies !== undefined && excluded(rule.applies, context, facts)) {
+    return { rule, verdict: "not-applicable", reason: `not here: ${rule.applies.source}` };
+  }
+  for (const need of rule.needs) {
+    const reading = facts.reading(need.fact);
+    if (reading?.status !== "read") return { rule, verdict: "inconclusive", reason: `needs ${need.fact}: ${reading?.reason ?? "it was not collected"}` };
+    if (need.whole && !reading.complete) return { rule, verdict: "inconclusive", reason: `needs all of ${need.fact}: ${reading.reason}` };
+  }
+  const letErrors: string[] = [];
+  for (const { name, program } of rule.lets) {
+    const result = attempt(program, context);
+    if ("value" in result) context[name] = result.value;
+    else letErrors.push(`${name}: ${result.error}`);
+  }
+  const when = attempt(rule.when, context);
+  if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
+  if (when.value !== true) {
+    const partial = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
+    if (partial !== undefined) return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
+    return { rule, verdict: "no-match", reason: "" };
+  }
+  const evidence = evidenceOf(rule, context, facts);
+  if (evidence.length === 0) return { rule, verdict: "inconclusive", reason: "it matched, but no line proves it" };
+  const finding: Finding = {
+    rule: rule.file.id,
+    title: rule.file.title,
+    severity: rule.file.severity,
+    confidence: confidenceOf(rule, context),
+    summary: rule.summary.map((part) => (typeof part === "string" ? part : text(attempt(part, context)))).join(""),
+    evidence,
+  };
+  const parameters = parametersOf(rule, context);
+  return { rule, verdict: "match", reason: "", finding, ...(parameters === undefined ? {} : { parameters }) };
+}
+
+type Result = { readonly value: unknown } | { readonly error: string };
+
+/** Runs a program; a missing variable or key is an answer too. */
+export function attempt(program: Program, context: Record<string, unknown>): Result {
+  try {
+    return { value: program.run(context) };
+  } catch (error) {
+    return { error: String((error as Error).message).split("\n")[0] ?? "" };
+  }
+}
+
+/** True only if the gate is surely closed: everything it looked at is completely known. An unknown gate is open. */
+function excluded(gate: Program, context: Record<string, unknown>, facts: Facts): boolean {
+  const result = attempt(gate, context);
+  if (!("value" in result) || result.value !== false) return false;
+  return [...gate.facts].every((id) => facts.reading(id)?.complete === true);
+}
+
+function evidenceOf(rule: Rule, context: Record<string, unknown>, facts: Facts): Evidence[] {
+  const evidence: Evidence[] = [];
+  const seen = new Set<string>();
+  for (const program of rule.evidence) {
+    const result = attempt(program, context);
+    if (!("value" in result)) continue;
+    for (const row of Array.isArray(result.value) ? result.value : [result.value]) {
+      if (typeof row !== "object" || row === null) continue;
+      const quoted = facts.quote(row as { line: unknown });
+      const key = quoted === undefined ? "" : `${quoted.file}:${quoted.line}:${quoted.text}`;
+      if (quoted === undefined || seen.has(key)) continue;
+      seen.add(key);
+      evidence.push(quoted);
+      if (evidence.length === MAX_EVIDENCE) return evidence;
+    }
+  }
+  return evidence;
+}
+/** More lines than this prove nothing more. */
+const MAX_EVIDENCE = 20;
+
+function confidenceOf(rule: Rule, context: Record<string, unknown>): number {
+  if (typeof rule.confidence === "number") return rule.confidence;
+  const result = attempt(rule.confidence, context);
+  return "value" in result && typeof result.value === "number" ? Math.min(1, Math.max(0, result.value)) : 0.5;
+}
+
+function parametersOf(rule: Rule, context: Record<string, unknown>): Record<string, unknown> | undefined {
+  if (rule.file.fix === undefined) return undefined;
+  const parameters: Record<string, unknown> = {};
+  for (const { name, program } of rule.parameters) {
+    const result = attempt(program, context);
+    if ("value" in result) parameters[name] = result.value;
+  }
+  return parameters;
+}
+
+const text = (result: Result): string => ("value" in result ? String(result.value) : "?");

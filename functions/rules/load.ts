@@ -1,0 +1,167 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Document, isMap, isNode, LineCounter, parseDocument } from "yaml";
+import type { z } from "zod";
+import { CompileError, compileRule, type Rule } from "./compile.ts";
+import { fixProblems } from "./fix.ts";
+import { FixFile, RuleFile, RunbookFile } from "./schema.ts";
+
+/** A fix with the version that approvals are bound to. */
+export interface Fix {
+  readonly file: FixFile;
+  /** sha256 of fix.yaml, 12 hex digits: another text is another fix. */
+  readonly version: string;
+}
+
+/** All rules, fixes and collection runbooks, each by id. */
+export interface Catalogue {
+  readonly rules: ReadonlyMap<string, Rule>;
+  readonly fixes: ReadonlyMap<string, Fix>;
+  readonly runbooks: ReadonlyMap<string, RunbookFile>;
+  /** What each rule's README says, by heading. */
+  readonly guides: ReadonlyMap<string, Guide>;
+}
+
+/** The four sections of a rule's README. */
+export interface Guide {
+  readonly meaning: string;
+  readonly impact: string;
+  readonly diagnosis: string;
+  readonly mitigation: string;
+}
+
+/** A file of the catalogue is not as it must be. The message names file, line, key and reason. */
+export class LoadError extends Error {
+  override readonly name = "LoadError";
+}
+
+/**
+ * Loads a `runbooks/` folder. Rules and fixes are found by walking it; nothing is registered anywhere else.
+ * @throws {LoadError} at the first file that is wrong: nothing is half loaded.
+ */
+export function loadCatalogue(root: string): Catalogue {
+  const fixes = new Map<string, Fix>();
+  for (const id of folders(join(root, "fixes"))) {
+    const { value, fail, text } = loadFile(join(root, "fixes", id, "fix.yaml"), FixFile);
+    sameName(value.id, id, fail);
+    for (const { path, message } of fixProblems(value)) fail(path, message);
+    fixes.set(id, { file: value, version: createHash("sha256").update(text).digest("hex").slice(0, 12) });
+  }
+  const rules = new Map<string, Rule>();
+  const guides = new Map<string, Guide>();
+  const failures = new Map<string, Fail>();
+  for (const id of folders(join(root, "rules"))) {
+    const { value, fail } = loadFile(join(root, "rules", id, "rule.yaml"), RuleFile);
+    sameName(value.id, id, fail);
+    const fix = value.fix === undefined ? undefined : fixes.get(value.fix);
+    if (value.fix !== undefined && fix === undefined) fail(["fix"], `there is no fix "${value.fix}"; fixes are ${[...fixes.keys()].join(", ")}`);
+    try {
+      rules.set(id, compileRule(value, fix?.file));
+    } catch (error) {
+      if (error instanceof CompileError) fail(error.path, error.message);
+      throw error;
+    }
+    guides.set(id, loadGuide(join(root, "rules", id, "README.md")));
+    failures.set(id, fail);
+  }
+  for (const [id, rule] of rules) {
+    rule.file.explains.forEach((other, i) => {
+      if (!rules.has(other)) failures.get(id)?.(["explains", i], `there is no rule "${other}"`);
+      if (other === id) failures.get(id)?.(["explains", i], "a rule does not explain itself");
+    });
+  }
+  const runbooks = new Map<string, RunbookFile>();
+  for (const id of folders(root).filter((name) => name !== "rules" && name !== "fixes")) {
+    const { value, fail } = loadFile(join(root, id, "runbook.yaml"), RunbookFile);
+    sameName(value.id, id, fail);
+    const named = value.rules === "all" ? [] : value.rules;
+    named.forEach((rule, i) => {
+      if (!rules.has(rule)) fail(["rules", i], `there is no rule "${rule}"`);
+    });
+    runbooks.set(id, value);
+  }
+  return { rules, fixes, runbooks, guides };
+}
+
+type Fail = (path: readonly (string | number)[], message: string) => never;
+
+/** Reads, parses and validates one YAML file. Duplicate keys, unknown keys and wrong types fail with their place. */
+export function loadFile<T>(file: string, schema: z.ZodType<T>): { value: T; text: string; fail: Fail } {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new LoadError(`${file}: could not read it: ${(error as Error).message}`, { cause: error });
+  }
+  return parseFile(file, text, schema);
+}
+
+/** The same for a text that is already there. */
+export function parseFile<T>(file: string, text: string, schema: z.ZodType<T>): { value: T; text: string; fail: Fail } {
+  const counter = new LineCounter();
+  const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true, strict: true });
+  const fail: Fail = (path, message) => {
+    const place = placeOf(document, path);
+    const at = place === undefined ? "" : `:${counter.linePos(place).line}:${counter.linePos(place).col}`;
+    throw new LoadError(`${file}${at}: ${path.length === 0 ? "" : `${path.join(".")}: `}${message}`);
+  };
+  const error = document.errors[0];
+  if (error !== undefined) throw new LoadError(`${file}: ${error.message}`, { cause: error });
+  const result = schema.safeParse(document.toJS({ maxAliasCount: 100 }));
+  if (!result.success) {
+    const issue = result.error.issues[0];
+    fail(
+      (issue?.path ?? []).map((key) => (typeof key === "symbol" ? String(key) : key)),
+      issue?.message ?? "it is not valid",
+    );
+  }
+  return { value: result.data as T, text, fail };
+}
+
+/** Offset of the deepest node on a path that exists. */
+function placeOf(document: Document, path: readonly (string | number)[]): number | undefined {
+  for (let length = path.length; length >= 0; length--) {
+    const parent = length === 0 ? document.contents : document.getIn(path.slice(0, length - 1), true);
+    if (length > 0 && isMap(parent)) {
+      const pair = parent.items.find((item) => String((item.key as { value?: unknown })?.value ?? item.key) === String(path[length - 1]));
+      if (isNode(pair?.key) && pair.key.range) return pair.key.range[0];
+    }
+    const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return undefined;
+}
+
+function sameName(id: string, folder: string, fail: Fail): void {
+  if (id !== folder) fail(["id"], `the folder is called "${folder}": one thing has one name`);
+}
+
+function folders(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name)
+      .sort();
+  } catch (error) {
+    throw new LoadError(`${path}: could not list it: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"] as const;
+
+function loadGuide(file: string): Guide {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new LoadError(`${file}: could not read it: ${(error as Error).message}`, { cause: error });
+  }
+  const sections = HEADINGS.map((heading) => {
+    const section = new RegExp(`^## ${heading}\\n+([\\s\\S]*?)(?=\\n## |$(?![\\s\\S]))`, "m").exec(text)?.[1]?.trim();
+    if (section === undefined || section === "") throw new LoadError(`${file}: the section "## ${heading}" is missing or empty`);
+    return section;
+  });
+  const [meaning, impact, diagnosis, mitigation] = sections as [string, string, string, string];
+  return { meaning, impact, diagnosis, mitigation };
+}

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { roles, severities } from "./diagnosis.ts";
+
+/** Ids: lower case words with hyphens; also file, folder and CLI names. */
+export const Id = z
+  .string()
+  .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/, "an id is lower case words joined by hyphens")
+  .max(64);
+const Cel = z.string().min(1).max(4000);
+const Sentence = z.string().min(1).max(600);
+const Name = z
+  .string()
+  .regex(/^[a-z][A-Za-z0-9]*$/, "a name is camelCase")
+  .max(40);
+
+/** `runbooks/rules/<id>/rule.yaml` (DESIGN C6). Conditions are CEL over the facts, which are variables named by their id with `_` for `-`. */
+export const RuleFile = z.strictObject({
+  id: Id,
+  title: Sentence,
+  role: z.enum(roles),
+  severity: z.enum(severities),
+  status: z.enum(["experimental", "stable"]),
+  /** "Detects a node …": what it finds, for people. */
+  detects: z.string().startsWith("Detects ").max(1200),
+  /** Facts without which nothing can be said. `whole`: the rule concludes from something that is not there, so a partial fact will not do. */
+  needs: z.array(z.union([Id, z.strictObject({ fact: Id, whole: z.literal(true) })])).min(1),
+  /** Facts that strengthen it or give its fix parameters; without them it still decides. */
+  uses: z.array(Id).default([]),
+  /** False: the rule has nothing to say here. */
+  applies: Cel.optional(),
+  let: z.record(Name, Cel).default({}),
+  when: Cel,
+  /** CEL expressions that give rows (or lists of rows): the lines quoted as proof. */
+  evidence: z.array(Cel).min(1),
+  /** One sentence about this node; `{{ CEL }}` is replaced by the value. */
+  summary: Sentence,
+  /** 0…1, or a CEL expression that gives it. */
+  confidence: z.union([z.number().min(0).max(1), Cel]),
+  explains: z.array(Id).default([]),
+  fix: Id.optional(),
+  falsePositives: z.array(Sentence).min(1),
+  references: z.array(z.string().min(1).max(400)).min(1),
+});
+export type RuleFile = z.infer<typeof RuleFile>;
+
+/** The types of fix parameters, each with the anchored pattern that every value matches: none of them holds a blank, a quote or a shell character. */
+export const parameterTypes = {
+  ipv4: "(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])",
+  prefix: "(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])/(?:3[0-2]|[12]?[0-9])",
+  mac: "[0-9a-f]{2}(?::[0-9a-f]{2}){5}",
+  // IFNAMSIZ is 16 with the NUL; the kernel refuses "/" and blanks, we refuse more
+  interface: "[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}",
+  // XT_EXTENSION_MAXNAMELEN is 29 with the NUL
+  chain: "[A-Za-z0-9_][A-Za-z0-9_.-]{0,28}",
+  "bpf-id": "[1-9][0-9]{0,9}",
+  metric: "[0-9]{1,10}",
+  cgroup: "/sys/fs/cgroup(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}|/run/cilium/cgroupv2(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}",
+  "attach-type": "[a-z0-9_]{3,40}",
+  "iptables-restore": "iptables-restore|iptables-nft-restore|iptables-legacy-restore",
+} as const;
+export type ParameterType = keyof typeof parameterTypes;
+
+/** At most this many values in a list parameter: a fix is targeted, never a sweep. */
+export const MAX_LIST = 32;
+
+const Word = z.string().min(1).max(300);
+const Step = z.strictObject({
+  /** Program and arguments; a word `$name` is that parameter. */
+  run: z.array(Word).min(1),
+  /** Repeat for each value of these list parameters (in parallel); inside, `$name` is the current one. */
+  each: z.array(Name).optional(),
+  /** Only where this optional parameter is set, or is not. */
+  if: Name.optional(),
+  unless: Name.optional(),
+  /** Constant text for standard input. */
+  stdin: z.string().max(4000).optional(),
+});
+
+/** `runbooks/fixes/<id>/fix.yaml` (DESIGN C9). */
+export const FixFile = z.strictObject({
+  id: Id,
+  title: Sentence,
+  /** disruptive: established traffic may break while it runs. */
+  risk: z.enum(["low", "disruptive"]),
+  parameters: z.record(
+    Name,
+    z.strictObject({
+      type: z.enum(Object.keys(parameterTypes) as [ParameterType, ...ParameterType[]]),
+      list: z.boolean().default(false),
+      optional: z.boolean().default(false),
+      /** CEL over the rule's facts and lets. */
+      from: Cel,
+    }),
+  ),
+  /** POSIX sh, read-only: exit 0 if the precondition still holds on the node. Parameters are `$NETCHECK_<name>`; lists are blank separated. */
+  check: z.string().min(1).max(4000),
+  apply: z.array(Step).min(1),
+  /** Undoes apply. Empty where it cannot be undone; then `rollbackNote` says why. */
+  rollback: z.array(Step),
+  rollbackNote: Sentence.optional(),
+  verify: z.strictObject({
+    /** Seconds to wait before collecting again. */
+    settle: z.int().min(0).max(600),
+    note: Sentence,
+  }),
+  sideEffects: z.array(Sentence).min(1),
+  makeItLast: z.array(Sentence).min(1),
+  references: z.array(z.string().min(1).max(400)).min(1),
+});
+export type FixFile = z.infer<typeof FixFile>;
+export type FixStep = FixFile["apply"][number];
+
+/** `runbooks/<name>/runbook.yaml` (DESIGN C8): what to collect. */
+export const RunbookFile = z.strictObject({
+  id: Id,
+  title: Sentence,
+  /** "all", or these rules. */
+  rules: z.union([z.literal("all"), z.array(Id).min(1)]),
+  /** Facts to collect besides what the rules need. */
+  facts: z.array(Id).default([]),
+  /** Limits per command. */
+  timeoutSeconds: z.int().min(1).max(120),
+  maxBytes: z
+    .int()
+    .min(1024)
+    .max(64 * 1024 * 1024),
+  /** Pause between the two samples of counters. */
+  intervalSeconds: z.int().min(1).max(60),
+  /** The whole collection is stopped after this; what was collected by then counts. */
+  budgetSeconds: z.int().min(5).max(600),
+});
+export type RunbookFile = z.infer<typeof RunbookFile>;

@@ -1,0 +1,45 @@
+import { facts } from "../facts/index.ts";
+import { sourcesOf } from "../rules/compile.ts";
+import type { FixParameters } from "../rules/diagnosis.ts";
+import { encode, patternOf } from "../rules/fix.ts";
+import type { Catalogue, Fix } from "../rules/load.ts";
+import type { FixPlan, Plan } from "./ports.ts";
+
+/** What a collection runs: the union of what its rules need, each command once, in the order of the fact list. Throws for an unknown runbook. */
+export function collectionPlan(catalogue: Pick<Catalogue, "rules" | "runbooks">, name: string): Plan {
+  const runbook = catalogue.runbooks.get(name);
+  if (runbook === undefined) throw new Error(`there is no runbook "${name}"; runbooks are ${[...catalogue.runbooks.keys()].join(", ")}`);
+  const rules = runbook.rules === "all" ? [...catalogue.rules.values()] : runbook.rules.flatMap((id) => catalogue.rules.get(id) ?? []);
+  const wanted = new Set([...rules.flatMap((rule) => [...rule.collects]), ...sourcesOf(runbook.facts)]);
+  const commands = new Map(
+    facts.filter((fact) => wanted.has(fact.id)).flatMap((fact) => fact.commands.map((command) => [command.argv.join(" "), command] as const)),
+  );
+  const { timeoutSeconds, maxBytes, intervalSeconds, budgetSeconds } = runbook;
+  return { runbook: name, commands: [...commands.values()], timeoutSeconds, maxBytes, intervalSeconds, budgetSeconds };
+}
+
+/** A fix, or the way back, as the transports run it. */
+export function fixPlan({ file }: Fix, direction: "fix" | "rollback" = "fix"): FixPlan {
+  return {
+    name: `${direction}-${file.id}`,
+    parameters: Object.fromEntries(
+      Object.entries(file.parameters).map(([name, parameter]) => [
+        name,
+        { pattern: patternOf(parameter), description: `${parameter.list ? "list of " : ""}${parameter.type}` },
+      ]),
+    ),
+    check: direction === "fix" ? file.check : "true",
+    steps: direction === "fix" ? file.apply : file.rollback,
+  };
+}
+
+/** Parameters as they reach the script; throws if one does not match its pattern, whoever made it. */
+export function scriptParameters(fix: Fix, parameters: FixParameters): Record<string, string> {
+  const encoded = encode(fix.file, parameters);
+  for (const [name, value] of Object.entries(encoded)) {
+    const parameter = fix.file.parameters[name];
+    if (parameter === undefined || !new RegExp(patternOf(parameter)).test(value))
+      throw new Error(`${fix.file.id}: ${JSON.stringify(value.slice(0, 80))} is not valid for ${name}`);
+  }
+  return encoded;
+}

@@ -1,0 +1,397 @@
+import type { Capture, Output } from "../facts/capture.ts";
+import type { Command } from "../facts/fact.ts";
+import type { Config } from "./config.ts";
+
+/**
+ * Everything the triage needs from the outside, as types only: the durable engine, transports to nodes, the store, the chat, the clock.
+ * Adapters import this file and nothing else of ours; the workflow imports this file and no adapter.
+ */
+
+// ---- durable execution -------------------------------------------------------------------------------------------------------------------
+
+/** The part of a durable execution that a workflow may use. Time, randomness and I/O happen inside steps only; names are unique per execution. */
+export interface Durable {
+  /**
+   * Runs once to completion; its result (JSON, < 256 KB) is remembered. A crash inside runs it again, so it must be idempotent.
+   * Errors with `retryable: true` are retried (5 attempts, 1 s … 30 s with jitter); any other error fails the step at once.
+   */
+  step<T>(name: string, run: () => Promise<T>): Promise<T>;
+  /**
+   * Runs at most once, never again: not on error, not after a crash. Throws {@link Interrupted} if an earlier run was cut off, so its outcome is unknown;
+   * other errors are passed on with their name and message.
+   */
+  once<T>(name: string, run: () => Promise<T>): Promise<T>;
+  /** Suspends (costs nothing) for at least `seconds`. */
+  wait(name: string, seconds: number): Promise<void>;
+  /**
+   * Calls `check` until it answers `done`, suspending `afterSeconds` (≥ 1) between calls. `check` may itself block a few seconds (long poll).
+   * At most `maxChecks` calls, then throws a TimeoutError. Counts 1 + checks towards the 3,000 operations of an execution.
+   */
+  poll<T>(name: string, maxChecks: number, check: () => Promise<Progress<T>>): Promise<T>;
+  /** Hands out a callback id (`submit` must be idempotent) and suspends until someone answers it or `timeoutSeconds` are over. */
+  callback<T>(name: string, timeoutSeconds: number, submit: (callbackId: string) => Promise<void>): Promise<Answer<T>>;
+  /** Runs the branches concurrently; one that throws does not stop the others. Results in order. */
+  all<T>(name: string, branches: readonly { name: string; run: (durable: Durable) => Promise<T> }[], concurrency: number): Promise<readonly Settled<T>[]>;
+}
+export type Progress<T> = { readonly done: true; readonly value: T } | { readonly done: false; readonly afterSeconds: number };
+export type Answer<T> = { readonly kind: "answered"; readonly value: T } | { readonly kind: "expired" };
+export type Settled<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: { readonly name: string; readonly message: string } };
+
+/** Name of the error that {@link Durable.once} throws when an earlier run was cut off. Compare `error.name`: `instanceof` does not survive a replay. */
+export const INTERRUPTED = "Interrupted";
+
+/** Starts durable executions and answers their callbacks. */
+export interface Work {
+  /** Same name and payload: the same execution, started once. `name`: [A-Za-z0-9_-]{1,64}. */
+  start(name: string, event: WorkEvent): Promise<void>;
+  /** Answers a callback. False if it is closed already (answered or expired). */
+  answer(callbackId: string, value: unknown): Promise<boolean>;
+}
+
+/** What the acknowledging entry points hand over to the worker. Plain JSON. */
+export type WorkEvent = { readonly kind: "triage"; readonly request: TriageRequest } | { readonly kind: "click"; readonly click: Click };
+
+/** Someone (or a page) wants a target examined. */
+export interface TriageRequest {
+  /** Idempotency key of the trigger and id of the incident: [A-Za-z0-9_-]{1,64}. */
+  readonly incident: string;
+  readonly target: string;
+  readonly requester: Actor;
+  /** Where to answer; absent from the CLI. */
+  readonly place: Place | undefined;
+}
+
+/** A person, or "cli". Ids are the chat's. */
+export interface Actor {
+  readonly id: string;
+  readonly team: string;
+}
+
+/** A place in a chat. `responseUrl` reaches the person even where the bot is not a member. */
+export interface Place {
+  readonly channel: string;
+  readonly thread?: string;
+  readonly responseUrl?: string;
+}
+
+/** A button was clicked. */
+export interface Click {
+  /** Idempotency key of the click. */
+  readonly id: string;
+  readonly action: "preview" | "approve" | "dismiss" | "again";
+  readonly incident: string;
+  /** The proposal that the button was drawn for; absent on buttons that are about the incident. */
+  readonly proposal: string | undefined;
+  readonly actor: Actor;
+  readonly place: Place;
+  /** Opens a modal; good for 3 seconds. */
+  readonly triggerId: string | undefined;
+}
+
+// ---- nodes -------------------------------------------------------------------------------------------------------------------------------
+
+/** A way to a node. Knows nothing of facts, rules or chats. */
+export interface Transport {
+  readonly name: string;
+  /**
+   * Starts a job on a target and returns a handle for `poll`. Not idempotent on its own: the workflow calls it at most once per job.
+   * Throws {@link TransportError} if the job surely did not start; any other error means "unknown".
+   */
+  start(target: Target, job: Job): Promise<string>;
+  /** Asks how a job is doing; may block up to `waitMs`. Throws TransportError (`retryable`) when it cannot look. */
+  poll(target: Target, handle: string, waitMs: number): Promise<JobState>;
+  /** The handle of a job that was started earlier under this id, or undefined if the node (or service) surely knows nothing of it. */
+  find(target: Target, jobId: string): Promise<string | undefined>;
+}
+
+/** A node that a transport reaches. */
+export interface Target {
+  readonly name: string;
+  readonly cluster: string;
+  readonly transport: string;
+  /** What the transport needs to find it (an instance id, a node name); from the configuration, never from chat. */
+  readonly address: string;
+}
+
+/** What to run: a script from the catalogue, by name, with typed parameters. Never free text. */
+export interface Job {
+  /** [A-Za-z0-9_-]{1,80}; the same id is the same job, for ever. */
+  readonly id: string;
+  readonly script: Script;
+  /** Values were checked against `script.parameters` before. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** A random word that frames the output, so that nothing a node prints can pass for our framing. 32 hex digits. */
+  readonly nonce: string;
+}
+
+/** A constant POSIX sh script of the catalogue: the same text for every run, registered beforehand where the transport wants that. */
+export interface Script {
+  /** Names the SSM document: "collect-netcheck", "fix-restore-bridge-netfilter". */
+  readonly name: string;
+  /** Parameters arrive as environment variables NETCHECK_<name>; NETCHECK_nonce and NETCHECK_job are always there. */
+  readonly text: string;
+  readonly parameters: Readonly<Record<string, ScriptParameter>>;
+  /** The script is stopped after this. */
+  readonly timeoutSeconds: number;
+}
+export interface ScriptParameter {
+  /** An anchored RE2-safe pattern that every value matches. */
+  readonly pattern: string;
+  readonly description: string;
+}
+
+/** What a collection runs, in order. */
+export interface Plan {
+  readonly runbook: string;
+  readonly commands: readonly Command[];
+  /** Limits per command. */
+  readonly timeoutSeconds: number;
+  readonly maxBytes: number;
+  readonly intervalSeconds: number;
+  readonly budgetSeconds: number;
+}
+
+/** What a fix runs. */
+export interface FixPlan {
+  /** "fix-<id>" or "rollback-<id>". */
+  readonly name: string;
+  readonly parameters: Readonly<Record<string, ScriptParameter>>;
+  readonly check: string;
+  readonly steps: readonly {
+    readonly run: readonly string[];
+    readonly each?: readonly string[] | undefined;
+    readonly if?: string | undefined;
+    readonly unless?: string | undefined;
+    readonly stdin?: string | undefined;
+  }[];
+}
+
+/** How a fix went on the node. */
+export interface FixRun {
+  /** `refused`: the precondition no longer held, nothing was changed. `unmarked`: no marker could be written, nothing was changed. */
+  readonly outcome: "succeeded" | "failed" | "refused" | "unmarked";
+  /** True if this run found the marker of an earlier one and only repeats what that one reported. */
+  readonly repeated: boolean;
+  readonly steps: readonly { readonly command: string; readonly exitCode: number; readonly output: string }[];
+}
+
+/** Turns plans into scripts, and what scripts print back into data. */
+export interface Scripts {
+  collect(plan: Plan): Script;
+  fix(plan: FixPlan): Script;
+  /** Reads the marker of a fix run. */
+  readonly fixStatus: Script;
+  /** Throws with a sentence for people if the output holds no frame with this nonce. */
+  readCapture(stdout: string, options: { nonce: string; plan: Plan; target: string; transport: string; startedAt: string; truncated: boolean }): Capture;
+  readFix(stdout: string, nonce: string): FixRun;
+  /** "none": no run was ever started; "unfinished": it was started and did not report. */
+  readFixStatus(stdout: string, nonce: string): "none" | "unfinished" | FixRun["outcome"];
+}
+
+export type JobState =
+  | { readonly state: "running"; readonly detail: string }
+  /** It ended: what it printed. `truncated` if the transport could not deliver all of it. */
+  | {
+      readonly state: "done";
+      readonly exitCode: number;
+      readonly stdout: string;
+      readonly stderr: string;
+      readonly truncated: boolean;
+      /** From transports that hold captures instead of running scripts (replay). */
+      readonly capture?: Capture;
+    }
+  /** It never ran, surely: the node is gone, the agent does not answer, access was denied. */
+  | { readonly state: "not-run"; readonly reason: string }
+  /** It may have run, and nothing more will be heard of it (timed out while running, cancelled). */
+  | { readonly state: "lost"; readonly reason: string };
+
+/** A transport could not do something. `retryable`: the same call may work later (throttling, a network error). */
+export class TransportError extends Error {
+  override readonly name = "TransportError";
+  readonly retryable: boolean;
+  /** @param message `<transport>: could not <verb> <object>: <cause>` */
+  constructor(message: string, options: { retryable: boolean; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.retryable = options.retryable;
+  }
+}
+
+/** What a name means: one target, several, or none with the nearest names. */
+export type Resolution =
+  | { readonly kind: "found"; readonly target: Target }
+  | { readonly kind: "ambiguous"; readonly candidates: readonly Target[] }
+  | { readonly kind: "unknown"; readonly suggestions: readonly string[] };
+
+export interface Targets {
+  resolve(name: string): Promise<Resolution>;
+}
+
+// ---- store -------------------------------------------------------------------------------------------------------------------------------
+
+export type IncidentState =
+  | "open"
+  | "collecting"
+  | "diagnosed"
+  | "awaiting-approval"
+  | "fixing"
+  | "verifying"
+  | "resolved"
+  | "unresolved"
+  | "dismissed"
+  | "expired"
+  | "failed";
+
+/** One triage with its thread. */
+export interface Incident {
+  readonly id: string;
+  readonly target: string;
+  readonly cluster: string;
+  readonly requester: Actor;
+  readonly createdAt: string;
+  readonly state: IncidentState;
+  /** The thread, once the first message is posted. */
+  readonly thread?: MessageRef;
+  /** Keys of blobs in the store. */
+  readonly capture?: string;
+  readonly diagnosis?: string;
+  readonly proposal?: string;
+  /** Why it failed, for people. */
+  readonly problem?: string;
+}
+
+export type ProposalState = "pending" | "approved" | "dismissed" | "expired" | "running" | "succeeded" | "failed" | "unknown" | "refused";
+
+/** A fix bound to a target and parameters. `hash` covers fix, version, parameters, target and evidence: an approval counts for this hash alone. */
+export interface Proposal {
+  readonly id: string;
+  readonly incident: string;
+  readonly target: string;
+  readonly cluster: string;
+  readonly rule: string;
+  readonly fix: string;
+  readonly parameters: Readonly<Record<string, string | readonly string[]>>;
+  readonly hash: string;
+  readonly requester: Actor;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+  readonly state: ProposalState;
+  readonly decisions: readonly Decision[];
+  /** Answers the waiting workflow. */
+  readonly callback?: string;
+  readonly message?: MessageRef;
+}
+export interface Decision {
+  readonly actor: Actor;
+  readonly decision: "approve" | "dismiss";
+  readonly at: string;
+  readonly hash: string;
+}
+
+/** An audit event before it is chained. `key` makes it idempotent: a second event with the same incident and key is ignored. */
+export interface AuditDraft {
+  readonly key: string;
+  readonly at: string;
+  readonly actor: Actor;
+  /** "incident-opened", "collected", "diagnosed", "fix-proposed", "approved", "refused", "fix-started", … */
+  readonly type: string;
+  /** Plain JSON: ids, hashes, words; never raw node output. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** An audit event in the chain. `hash` = sha256 over the canonical JSON of all other fields. */
+export interface AuditEvent extends AuditDraft {
+  readonly incident: string;
+  /** Number of the event in its incident, from 1, without gaps; and the hash of the one before ("" for the first). */
+  readonly sequence: number;
+  readonly previous: string;
+  /** The same over all incidents of the store. */
+  readonly globalSequence: number;
+  readonly globalPrevious: string;
+  readonly hash: string;
+}
+
+export interface Store {
+  /** Creates the incident unless its id exists; returns the stored one either way. */
+  open(incident: Incident, event: AuditDraft): Promise<Incident>;
+  incident(id: string): Promise<Incident | undefined>;
+  /** Newest first. */
+  incidents(limit: number): Promise<readonly Incident[]>;
+  /** Changes fields and appends the events in one transaction. Throws if the incident does not exist. */
+  update(id: string, change: Partial<Omit<Incident, "id">>, events: readonly AuditDraft[]): Promise<Incident>;
+  /** Creates the proposal unless its id exists, with its event, in one transaction; returns the stored one. */
+  propose(proposal: Proposal, event: AuditDraft): Promise<Proposal>;
+  proposal(id: string): Promise<Proposal | undefined>;
+  /**
+   * Changes the proposal and appends the event in one transaction, but only if its state is one of `from`; says whether it did. A decision in
+   * `change.decisions` replaces the list. Of two callers at the same moment exactly one is told `applied: true`.
+   */
+  transition(
+    id: string,
+    from: readonly ProposalState[],
+    change: Partial<Omit<Proposal, "id" | "incident" | "hash">>,
+    event: AuditDraft,
+  ): Promise<{ readonly applied: boolean; readonly proposal: Proposal }>;
+  /** Appends events only. */
+  record(incident: string, events: readonly AuditDraft[]): Promise<void>;
+  /** Events of one incident in order, or of all incidents in global order. */
+  audit(incident?: string): Promise<readonly AuditEvent[]>;
+  /** Large data by key ([A-Za-z0-9_/.-]{1,200}); writing the same key again replaces it. */
+  put(key: string, data: Uint8Array): Promise<void>;
+  get(key: string): Promise<Uint8Array | undefined>;
+  /** What was posted under a key, so that a repeated step edits or skips instead of posting twice. */
+  remember(key: string, message: MessageRef): Promise<void>;
+  recall(key: string): Promise<MessageRef | undefined>;
+  /** Takes the lock of a node for one proposal; false if another holds it. Taking it again for the same proposal succeeds. */
+  lock(target: string, proposal: string): Promise<boolean>;
+  unlock(target: string, proposal: string): Promise<void>;
+}
+
+// ---- chat --------------------------------------------------------------------------------------------------------------------------------
+
+export interface MessageRef {
+  readonly channel: string;
+  readonly ts: string;
+}
+
+/** A message by template and data: what it looks like is the chat's business. Data is plain JSON; every string in it is hostile until escaped. */
+export interface Message {
+  /** File in templates/slack/, without .json. */
+  readonly template: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Chat {
+  /** Posts once per key (store-backed): repeated after a crash it finds the message that is already there. */
+  post(key: string, place: Place, message: Message): Promise<MessageRef>;
+  /** Edits a message. */
+  update(ref: MessageRef, message: Message): Promise<void>;
+  /** Only `actor` sees it. Falls back to the response URL where the bot is not in the channel. */
+  whisper(place: Place, actor: Actor, message: Message): Promise<void>;
+  /** Opens a modal; where the trigger has expired, whispers instead. */
+  modal(triggerId: string | undefined, place: Place, actor: Actor, message: Message): Promise<void>;
+  /** A text file in a thread, once per key. */
+  upload(key: string, place: Place, file: { readonly name: string; readonly title: string; readonly content: string }): Promise<void>;
+}
+
+// ---- the rest ----------------------------------------------------------------------------------------------------------------------------
+
+/** All ports of the triage. */
+export interface Ports {
+  readonly work: Work;
+  readonly targets: Targets;
+  /** The transport of a target. */
+  transport(name: string): Transport;
+  readonly scripts: Scripts;
+  readonly store: Store;
+  readonly chat: Chat;
+  /** Members of a user group, resolved afresh; none if it cannot be resolved. */
+  members(group: string): Promise<readonly string[]>;
+  /** Read afresh each time: a changed policy counts at once. */
+  config(): Promise<Config>;
+  now(): Date;
+  /** Random hex digits. */
+  random(digits: number): string;
+  log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+export type { Capture, Command, Output };

@@ -1,0 +1,233 @@
+import type { Cause, Diagnosis, Evidence, Finding } from "../rules/diagnosis.ts";
+import { type PreviewStep, preview } from "../rules/fix.ts";
+import type { Catalogue, Fix, Guide } from "../rules/load.ts";
+import type { Actor, FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
+
+/**
+ * What the chat is told, as template name and plain data. How it looks is in templates/slack/; what is hostile in it is escaped there.
+ */
+
+const STATES: Record<IncidentState, { icon: string; words: string }> = {
+  open: { icon: "hourglass_flowing_sand", words: "starting" },
+  collecting: { icon: "hourglass_flowing_sand", words: "collecting facts on the node" },
+  diagnosed: { icon: "mag", words: "diagnosed" },
+  "awaiting-approval": { icon: "raised_hand", words: "a fix is waiting for approval" },
+  fixing: { icon: "wrench", words: "running the fix" },
+  verifying: { icon: "hourglass_flowing_sand", words: "fix done, verifying" },
+  resolved: { icon: "white_check_mark", words: "resolved and verified" },
+  unresolved: { icon: "x", words: "not resolved" },
+  dismissed: { icon: "no_entry_sign", words: "dismissed" },
+  expired: { icon: "hourglass", words: "the proposal expired" },
+  failed: { icon: "warning", words: "the triage failed" },
+};
+
+const VERDICTS: Record<Diagnosis["verdict"], { icon: string; words: string }> = {
+  "cause-found": { icon: "red_circle", words: "likely cause found" },
+  "symptoms-only": { icon: "large_yellow_circle", words: "symptoms, but no cause that netcheck knows" },
+  healthy: { icon: "white_check_mark", words: "no cause found: everything that was checked is in order" },
+  inconclusive: { icon: "grey_question", words: "inconclusive: nothing found, but not everything could be checked" },
+};
+
+/** Evidence lines in one message; the rest is in the report file. */
+const SHOWN = 6;
+
+/** The first message of the thread; edited as the incident goes on. */
+export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined, note?: string): Message {
+  const cause = diagnosis?.causes[0];
+  const state = STATES[incident.state];
+  const verdict = diagnosis === undefined ? undefined : VERDICTS[diagnosis.verdict];
+  const settled = incident.state === "diagnosed" && verdict !== undefined;
+  return {
+    template: "root",
+    data: {
+      target: incident.target,
+      icon: settled ? verdict.icon : state.icon,
+      state: settled ? verdict.words : state.words,
+      requester: incident.requester.id,
+      incident: incident.id,
+      headline: cause?.title ?? "",
+      note: note ?? incident.problem ?? "",
+    },
+  };
+}
+
+/** The diagnosis: verdict, likely cause, impact, evidence, what else, what was not checked. */
+export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides">): Message {
+  const [cause, ...others] = diagnosis.causes;
+  const verdict = VERDICTS[diagnosis.verdict];
+  return {
+    template: "diagnosis",
+    data: {
+      incident: incident.id,
+      target: diagnosis.target,
+      icon: verdict.icon,
+      verdict: verdict.words,
+      cause: cause === undefined ? null : causeData(cause, catalogue.guides.get(cause.rule)),
+      others: [...others, ...diagnosis.symptoms, ...diagnosis.risks].slice(0, 8).map((finding) => otherData(finding, diagnosis)),
+      othersMore: Math.max(0, others.length + diagnosis.symptoms.length + diagnosis.risks.length - 8),
+      unchecked: diagnosis.unchecked.slice(0, 6),
+      uncheckedMore: Math.max(0, diagnosis.unchecked.length - 6),
+      checked: diagnosis.stats.rules - diagnosis.unchecked.length,
+      rules: diagnosis.stats.rules,
+      lines: diagnosis.stats.lines,
+      fixProblem: cause?.fixProblem ?? "",
+      noFix: cause !== undefined && cause.fix === undefined,
+    },
+  };
+}
+
+function causeData(cause: Cause, guide: Guide | undefined): Record<string, unknown> {
+  return {
+    rule: cause.rule,
+    title: cause.title,
+    severity: cause.severity,
+    confidence: Math.round(cause.confidence * 100),
+    summary: cause.summary,
+    impact: firstParagraph(guide?.impact ?? ""),
+    evidence: byCommand(cause.evidence.slice(0, SHOWN)),
+    evidenceMore: Math.max(0, cause.evidence.length - SHOWN),
+    explains: cause.explains.join(", "),
+  };
+}
+
+const otherData = (finding: Finding, diagnosis: Diagnosis): Record<string, unknown> => ({
+  rule: finding.rule,
+  summary: finding.summary,
+  severity: finding.severity,
+  role: diagnosis.risks.includes(finding) ? "risk" : diagnosis.symptoms.includes(finding) ? "symptom" : "cause",
+  explained: diagnosis.causes[0]?.explains.includes(finding.rule) ?? false,
+});
+
+/** Evidence grouped under the command that printed it, in order. */
+function byCommand(evidence: readonly Evidence[]): { command: string; lines: string }[] {
+  const groups = new Map<string, Evidence[]>();
+  for (const item of evidence) groups.set(item.command, [...(groups.get(item.command) ?? []), item]);
+  return [...groups].map(([command, items]) => ({ command, lines: items.map((item) => `${item.line}: ${item.text.slice(0, 300)}`).join("\n") }));
+}
+
+/** Paragraphs of a README are hard-wrapped; a chat wraps by itself. */
+const firstParagraph = (markdown: string): string => (markdown.split(/\n\s*\n/)[0] ?? "").replaceAll(/\s*\n\s*/g, " ");
+
+/** The proposal with its buttons, or with what became of it. */
+export function proposalMessage(
+  proposal: Proposal,
+  fix: Fix,
+  approvers: readonly string[],
+  outcome?: { icon: string; words: string; detail?: string },
+): Message {
+  return {
+    template: outcome === undefined ? "proposal" : "proposal-closed",
+    data: {
+      incident: proposal.incident,
+      proposal: proposal.id,
+      target: proposal.target,
+      title: fix.file.title,
+      fix: fix.file.id,
+      risk: fix.file.risk,
+      commands: commandLines(preview(fix.file.apply, proposal.parameters)),
+      sideEffects: fix.file.sideEffects,
+      expiresAt: Math.floor(Date.parse(proposal.expiresAt) / 1000),
+      expires: proposal.expiresAt,
+      approvers: approvers.filter((id) => id !== "*" && id !== "cli").slice(0, 10),
+      anyone: approvers.includes("*"),
+      requester: proposal.requester.id,
+      ...(outcome === undefined ? {} : { icon: outcome.icon, outcome: outcome.words, detail: outcome.detail ?? "" }),
+    },
+  };
+}
+
+/** The modal behind "Preview fix". */
+export function previewMessage(proposal: Proposal, fix: Fix, diagnosis: Diagnosis): Message {
+  const cause = diagnosis.causes.find((item) => item.rule === proposal.rule);
+  const rollback = preview(fix.file.rollback, proposal.parameters);
+  return {
+    template: "preview",
+    data: {
+      target: proposal.target,
+      cluster: proposal.cluster,
+      title: fix.file.title,
+      risk: fix.file.risk,
+      commands: commandLines(preview(fix.file.apply, proposal.parameters)),
+      check: fix.file.check.trim(),
+      rollback: rollback.length === 0 ? (fix.file.rollbackNote ?? "") : commandLines(rollback),
+      sideEffects: fix.file.sideEffects,
+      settle: fix.file.verify.settle,
+      verifyNote: fix.file.verify.note,
+      makeItLast: fix.file.makeItLast,
+      evidence: byCommand(cause?.evidence.slice(0, SHOWN) ?? []),
+      hash: proposal.hash.slice(0, 12),
+    },
+  };
+}
+
+/** What happened when the fix ran, and what the second collection says. */
+export function outcomeMessage(
+  proposal: Proposal,
+  fix: Fix,
+  run: { outcome: Proposal["state"]; reason: string; steps: FixRun["steps"] },
+  verification: { ok: boolean | undefined; words: string },
+): Message {
+  return {
+    template: "outcome",
+    data: {
+      target: proposal.target,
+      title: fix.file.title,
+      icon: verification.ok === true ? "white_check_mark" : verification.ok === false ? "x" : "grey_question",
+      outcome: run.outcome,
+      reason: run.reason,
+      steps: run.steps
+        .map(
+          (step) =>
+            `${step.exitCode === 0 ? "✓" : `✗ (exit code ${step.exitCode})`} ${step.command}${step.output === "" ? "" : `\n  ${step.output.slice(0, 300)}`}`,
+        )
+        .join("\n"),
+      verification: verification.words,
+      verified: verification.ok === true,
+      makeItLast: verification.ok === true ? fix.file.makeItLast : [],
+      rollback: verification.ok === true || run.steps.length === 0 ? "" : commandLines(preview(fix.file.rollback, proposal.parameters)),
+      incident: proposal.incident,
+    },
+  };
+}
+
+/** A sentence with an icon; `again`: with a button that runs the triage again. */
+export const noteMessage = (icon: string, text: string, incident = "", again = false): Message => ({
+  template: again ? "note-again" : "note",
+  data: { icon, text, incident },
+});
+
+/** For a name that means nothing here. */
+export const unknownTargetMessage = (name: string, suggestions: readonly string[]): Message => ({
+  template: "unknown-target",
+  data: { name, suggestions: suggestions.slice(0, 5) },
+});
+
+/** Commands as a person would type them. */
+export function commandLines(steps: readonly PreviewStep[]): string {
+  return steps
+    .map(({ argv, stdin }) => {
+      const command = argv.map((word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+      return stdin === undefined ? command : `${command} <<'EOF'\n${stdin.trimEnd()}\nEOF`;
+    })
+    .join("\n");
+}
+
+/** Data of templates/report.md.hbs: everything, nothing cut. */
+export function reportData(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides" | "fixes">): Record<string, unknown> {
+  const cause = diagnosis.causes[0];
+  const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
+  return {
+    incident,
+    diagnosis,
+    verdict: VERDICTS[diagnosis.verdict].words,
+    causes: diagnosis.causes.map((item) => ({
+      ...item,
+      percent: Math.round(item.confidence * 100),
+      guide: catalogue.guides.get(item.rule),
+      evidence: item.evidence,
+    })),
+    fix: fix === undefined || cause?.fix === undefined ? null : { ...fix.file, commands: commandLines(preview(fix.file.apply, cause.fix.parameters)) },
+  };
+}
+
+export type { Actor };

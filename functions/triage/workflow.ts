@@ -1,0 +1,208 @@
+import type { Catalogue } from "../rules/load.ts";
+import { canonical, sha256 } from "./audit.ts";
+import { click } from "./click.ts";
+import { collect, examine, loadDiagnosis } from "./collect.ts";
+import { auditDraft, type Context, fixOf, incidentOf, SYSTEM, type TriageResult } from "./context.ts";
+import { terms } from "./policy.ts";
+import type { MessageRef, Place, Ports, Proposal, Target, TriageRequest, WorkEvent } from "./ports.ts";
+import { remediate } from "./remediate.ts";
+import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
+
+/** The one durable function: a triage, or a click on one of its buttons. */
+export function work(context: Context, event: WorkEvent): Promise<TriageResult> {
+  return event.kind === "triage" ? triage(context, event.request) : click(context, event.click);
+}
+
+/**
+ * One triage from the request to the verified fix. Every step is remembered; a crash at any moment continues where it was. Whatever happens, the
+ * person who asked is told.
+ */
+export async function triage(context: Context, request: TriageRequest): Promise<TriageResult> {
+  const { durable, ports } = context;
+  const id = request.incident;
+  const resolution = await durable.step("resolve", async () => ports.targets.resolve(request.target));
+  const place = request.place ?? { channel: "cli" };
+  if (resolution.kind !== "found") {
+    const names = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => target.name);
+    await durable.step("tell-unknown", async () => {
+      await ports.chat.whisper(place, request.requester, unknownTargetMessage(request.target, names));
+      return null;
+    });
+    return { outcome: resolution.kind };
+  }
+  const { target } = resolution;
+  try {
+    return await run(context, request, target, place);
+  } catch (error) {
+    const problem = (error as Error).message;
+    ports.log("error", "triage failed", { incident: id, problem });
+    await durable.step("tell-failure", async () => {
+      const incident = await ports.store.update(id, { state: "failed", problem }, [auditDraft(ports, "failed", SYSTEM, { problem })]);
+      const thread = incident.thread;
+      if (thread !== undefined) await ports.chat.update(thread, rootMessage(incident, undefined));
+      const where = thread === undefined ? place : { channel: thread.channel, thread: thread.ts };
+      await ports.chat.post(`${id}/failure`, where, noteMessage("warning", `The triage of ${target.name} failed: ${problem}. Run id: ${id}`, id, true));
+      return null;
+    });
+    return { outcome: "failed" };
+  }
+}
+
+async function run(context: Context, request: TriageRequest, target: Target, place: Place): Promise<TriageResult> {
+  const { durable, ports, catalogue, report } = context;
+  const id = request.incident;
+  const thread = await durable.step("open", async () => {
+    const now = ports.now().toISOString();
+    const incident = await ports.store.open(
+      { id, target: target.name, cluster: target.cluster, requester: request.requester, createdAt: now, state: "collecting" },
+      auditDraft(ports, "incident-opened", request.requester, { target: target.name, cluster: target.cluster, transport: target.transport }),
+    );
+    const ref = await ports.chat.post(`${id}/root`, place, rootMessage({ ...incident, state: "collecting" }, undefined));
+    await ports.store.update(id, { thread: ref, state: "collecting" }, []);
+    return ref;
+  });
+  const inThread: Place = { channel: thread.channel, thread: thread.ts };
+
+  const collected = await collect(durable, ports, catalogue, id, target, "collect");
+  if (!collected.ok) {
+    await durable.step("tell-not-collected", async () => {
+      const problem = `could not look at ${target.name}: ${collected.reason}`;
+      const incident = await ports.store.update(id, { state: "failed", problem }, [auditDraft(ports, "collect-failed", SYSTEM, { reason: collected.reason })]);
+      await ports.chat.update(thread, rootMessage(incident, undefined));
+      const text = `Inconclusive: netcheck ${problem}. That says nothing about the node's network. Run id: ${id}`;
+      await ports.chat.post(`${id}/not-collected`, inThread, noteMessage("grey_question", text, id, true));
+      return null;
+    });
+    return { outcome: "not-collected" };
+  }
+
+  const examined = await durable.step("diagnose", async () => {
+    const { key, diagnosis } = await examine(ports, catalogue, collected.key);
+    const capture = await ports.store.get(collected.key);
+    await ports.store.update(id, { state: "diagnosed", capture: collected.key, diagnosis: key }, [
+      auditDraft(ports, "diagnosed", SYSTEM, {
+        verdict: diagnosis.verdict,
+        causes: diagnosis.causes.map((cause) => cause.rule),
+        unchecked: diagnosis.unchecked.map((item) => item.rule),
+        capture: sha256(capture ?? ""),
+        diagnosis: sha256(canonical(diagnosis)),
+      }),
+    ]);
+    return { key };
+  });
+  await durable.step("tell-diagnosis", async () => {
+    const diagnosis = await loadDiagnosis(ports, examined.key);
+    const incident = await incidentOf(ports, id);
+    await ports.chat.post(`${id}/diagnosis`, inThread, diagnosisMessage(incident, diagnosis, catalogue));
+    await ports.chat.update(thread, rootMessage(incident, diagnosis));
+    const content = report(reportData(incident, diagnosis, catalogue));
+    await ports.chat.upload(`${id}/report`, inThread, { name: `netcheck-${target.name}-${id}.md`, title: `Full report on ${target.name}`, content });
+    return null;
+  });
+
+  const proposed = await durable.step("propose", async () => propose(ports, catalogue, request, target, examined.key));
+  if (proposed.kind === "none") return { outcome: "diagnosed" };
+  if (proposed.kind === "forbidden") {
+    await durable.step("tell-forbidden", async () => {
+      await ports.chat.post(`${id}/forbidden`, inThread, noteMessage("no_entry_sign", `A fix exists (${proposed.fix}), but ${proposed.reason}.`, id, true));
+      return null;
+    });
+    return { outcome: "no-approver" };
+  }
+
+  const answer = await durable.callback<{ decision: "approve" | "dismiss" }>("approval", proposed.expiresSeconds, async (callbackId) => {
+    const draft = auditDraft(ports, "approval-requested", SYSTEM, { proposal: proposed.id, approvers: proposed.approvers });
+    const { proposal } = await ports.store.transition(proposed.id, ["pending"], { callback: callbackId }, draft);
+    const message = await ports.chat.post(`${proposed.id}/proposal`, inThread, proposalMessage(proposal, fixOf(catalogue, proposal), proposed.approvers));
+    await ports.store.transition(proposed.id, ["pending"], { message }, auditDraft(ports, "approval-posted", SYSTEM, { proposal: proposed.id }));
+    const incident = await ports.store.update(id, { state: "awaiting-approval" }, []);
+    await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, examined.key)));
+  });
+
+  if (answer.kind === "expired" || answer.value.decision === "dismiss") {
+    const outcome = answer.kind === "expired" ? "expired" : "dismissed";
+    await durable.step(`tell-${outcome}`, async () => {
+      const { proposal } = await ports.store.transition(
+        proposed.id,
+        ["pending"],
+        { state: "expired" },
+        auditDraft(ports, "expired", SYSTEM, { proposal: proposed.id }),
+      );
+      await close(context, proposal, thread, examined.key, outcome);
+      return null;
+    });
+    return { outcome };
+  }
+  return { outcome: await remediate(context, { request, target, thread, proposal: proposed.id, diagnosis: examined.key }) };
+}
+
+/** Edits the proposal (its buttons go) and the root message. */
+async function close(
+  { ports, catalogue }: Context,
+  proposal: Proposal,
+  thread: MessageRef,
+  diagnosisKey: string,
+  state: "expired" | "dismissed",
+): Promise<void> {
+  const by = proposal.decisions.at(-1)?.actor.id;
+  const words = state === "expired" ? "Nobody decided in time: the proposal expired. Nothing was changed." : `Dismissed by <@${by}>. Nothing was changed.`;
+  if (proposal.message !== undefined) {
+    await ports.chat.update(
+      proposal.message,
+      proposalMessage(proposal, fixOf(catalogue, proposal), [], { icon: state === "expired" ? "hourglass" : "no_entry_sign", words }),
+    );
+  }
+  const incident = await ports.store.update(proposal.incident, { state }, []);
+  await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, diagnosisKey)));
+}
+
+type Proposed =
+  | { readonly kind: "none" }
+  | { readonly kind: "forbidden"; readonly fix: string; readonly reason: string }
+  | { readonly kind: "proposed"; readonly id: string; readonly expiresSeconds: number; readonly approvers: readonly string[] };
+
+/** Binds the first cause's fix to this node and its evidence. */
+async function propose(ports: Ports, catalogue: Catalogue, request: TriageRequest, target: Target, diagnosisKey: string): Promise<Proposed> {
+  const diagnosis = await loadDiagnosis(ports, diagnosisKey);
+  const cause = diagnosis.causes[0];
+  const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
+  if (cause?.fix === undefined || fix === undefined) return { kind: "none" };
+  const subject = { cluster: target.cluster, target: target.name, fix: fix.file.id, requester: request.requester };
+  const allowed = terms(await ports.config(), subject);
+  if (!allowed.ok) {
+    await ports.store.record(request.incident, [
+      auditDraft(ports, "proposal-refused", SYSTEM, { fix: fix.file.id, statement: allowed.statement, reason: allowed.reason }),
+    ]);
+    return { kind: "forbidden", fix: fix.file.title, reason: allowed.reason };
+  }
+  const id = `${request.incident}-fix`;
+  const bound = {
+    fix: fix.file.id,
+    version: fix.version,
+    parameters: cause.fix.parameters,
+    target: target.name,
+    cluster: target.cluster,
+    evidence: cause.evidence,
+  };
+  const now = ports.now();
+  const stored = await ports.store.propose(
+    {
+      id,
+      incident: request.incident,
+      target: target.name,
+      cluster: target.cluster,
+      rule: cause.rule,
+      fix: fix.file.id,
+      parameters: cause.fix.parameters,
+      hash: sha256(canonical(bound)),
+      requester: request.requester,
+      createdAt: now.toISOString(),
+      expiresAt: new Date(now.getTime() + allowed.expiresMinutes * 60_000).toISOString(),
+      state: "pending",
+      decisions: [],
+    },
+    auditDraft(ports, "fix-proposed", SYSTEM, { proposal: id, rule: cause.rule, ...bound, evidence: sha256(canonical(cause.evidence)) }),
+  );
+  await ports.store.update(request.incident, { proposal: id }, []);
+  return { kind: "proposed", id, expiresSeconds: Math.max(1, Math.round((Date.parse(stored.expiresAt) - now.getTime()) / 1000)), approvers: allowed.approvers };
+}
