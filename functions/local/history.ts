@@ -1,0 +1,271 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { ErrorObject, WireOperation } from "@aws/durable-execution-sdk-js";
+import type { Operation } from "./operation.ts";
+
+/** One run of a workflow. */
+export interface Execution {
+  readonly arn: string;
+  readonly name: string;
+  readonly status: "RUNNING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT";
+  /** What the workflow returned, parsed; undefined unless it succeeded. */
+  readonly result: unknown;
+  /** Why it failed. */
+  readonly error: ErrorObject | undefined;
+  /** Operations that count towards the limit of 3,000. */
+  readonly operations: number;
+}
+
+/** The file belongs to an engine that runs. */
+export class EngineLockedError extends Error {
+  override readonly name = "EngineLockedError";
+}
+
+/** The SQLite file of the engine: executions and their operations. Knows how to store them, not what they mean. Times are milliseconds since 1970. */
+export class History {
+  readonly #db: DatabaseSync;
+
+  /**
+   * @param file made with its folder if need be, readable by its owner only; or ":memory:"
+   * @throws {EngineLockedError} if it is open elsewhere
+   */
+  constructor(file: string) {
+    this.#db = open(file);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  /** All or nothing: an error takes back what `work` has written. */
+  transaction<T>(work: () => T): T {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.#db.exec("COMMIT");
+      return result;
+    } catch (error) {
+      // After some errors (disk full) SQLite has rolled back by itself.
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  // ---- executions ----
+
+  add(arn: string, name: string, input: string, now: number, expires: number): void {
+    this.#run("INSERT INTO execution(arn, name, input, status, started, expires) VALUES(?, ?, ?, 'RUNNING', ?, ?)", arn, name, input, now, expires);
+  }
+
+  execution(arnOrName: string): (Execution & { readonly input: string; readonly failures: number }) | undefined {
+    const row = this.#row<ExecutionRow>("SELECT * FROM execution WHERE arn = ?1 OR name = ?1", arnOrName);
+    if (!row) return undefined;
+    const { arn, name, status, operations, input, failures } = row;
+    const error = row.error === null ? undefined : (JSON.parse(row.error) as ErrorObject);
+    return { arn, name, status, operations, input, failures, result: row.result ? JSON.parse(row.result) : undefined, error };
+  }
+
+  running(arn: string): boolean {
+    return this.#row("SELECT 1 FROM execution WHERE arn = ? AND status = 'RUNNING'", arn) !== undefined;
+  }
+
+  unfinished(): string[] {
+    return this.#arns("SELECT arn FROM execution WHERE status = 'RUNNING' ORDER BY rowid");
+  }
+
+  /** Ends an execution; nothing of it is due any more. */
+  end(arn: string, status: Execution["status"], result: string | undefined, error: ErrorObject | undefined, now: number): void {
+    const text = error === undefined ? null : JSON.stringify(error);
+    this.#run(
+      "UPDATE execution SET status = ?, result = ?, error = ?, ended = ?, due = NULL, expires = NULL WHERE arn = ?",
+      status,
+      result ?? null,
+      text,
+      now,
+      arn,
+    );
+    this.#run("UPDATE operation SET due = NULL WHERE arn = ?", arn);
+  }
+
+  /** Forgets executions that ended before a time. */
+  purge(before: number): void {
+    this.#run("DELETE FROM execution WHERE ended < ?", before);
+  }
+
+  /** An invocation failed; the next one is due at `due`. */
+  failed(arn: string, due: number): void {
+    this.#run("UPDATE execution SET failures = failures + 1, due = ? WHERE arn = ?", due, arn);
+  }
+
+  /** An invocation went well. */
+  progressed(arn: string): void {
+    this.#run("UPDATE execution SET failures = 0 WHERE arn = ?", arn);
+  }
+
+  /** Counts one operation more and returns how many there are. */
+  count(arn: string): number {
+    this.#run("UPDATE execution SET operations = operations + 1 WHERE arn = ?", arn);
+    return this.#row<{ operations: number }>("SELECT operations FROM execution WHERE arn = ?", arn)?.operations ?? 0;
+  }
+
+  // ---- operations ----
+
+  /** @param changed whether the workflow is to be told */
+  save(arn: string, { wire, due, expires, heartbeat }: Operation, changed: boolean): void {
+    this.#run(
+      `INSERT INTO operation(arn, id, status, callback, due, expires, heartbeat, changed, wire) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT(arn, id) DO UPDATE SET status = excluded.status, callback = excluded.callback, due = excluded.due,
+          expires = excluded.expires, heartbeat = excluded.heartbeat, changed = excluded.changed, wire = excluded.wire`,
+      arn,
+      wire.Id ?? "",
+      wire.Status ?? "",
+      wire.CallbackDetails?.CallbackId ?? null,
+      due ?? null,
+      expires ?? null,
+      heartbeat ?? null,
+      changed ? 1 : 0,
+      JSON.stringify(wire),
+    );
+  }
+
+  operation(arn: string, id: string): Operation | undefined {
+    const row = this.#row<OperationRow>("SELECT * FROM operation WHERE arn = ? AND id = ?", arn, id);
+    return row && operation(row);
+  }
+
+  callback(id: string): { readonly arn: string; readonly callback: Operation } | undefined {
+    const row = this.#row<OperationRow>("SELECT * FROM operation WHERE callback = ?", id);
+    return row && { arn: row.arn, callback: operation(row) };
+  }
+
+  /** All operations of an execution, in order of their start. */
+  operations(arn: string): WireOperation[] {
+    return this.#rows<OperationRow>("SELECT * FROM operation WHERE arn = ? ORDER BY rowid", arn).map((row) => operation(row).wire);
+  }
+
+  /** The operations that the workflow has not been told of yet; from now on it has. */
+  takeChanged(arn: string): WireOperation[] {
+    const rows = this.#rows<OperationRow>("SELECT * FROM operation WHERE arn = ? AND changed = 1 ORDER BY rowid", arn);
+    if (rows.length > 0) this.#run("UPDATE operation SET changed = 0 WHERE arn = ? AND changed = 1", arn);
+    return rows.map((row) => operation(row).wire);
+  }
+
+  changed(arn: string): boolean {
+    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND changed = 1", arn) !== undefined;
+  }
+
+  /** True if a step waits for its next attempt to begin. */
+  ready(arn: string): boolean {
+    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND status = 'READY'", arn) !== undefined;
+  }
+
+  /** True if something will wake the execution: a due time or an open callback. */
+  suspended(arn: string): boolean {
+    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND (due IS NOT NULL OR (callback IS NOT NULL AND status = 'STARTED'))", arn) !== undefined;
+  }
+
+  // ---- time ----
+
+  /** The earliest time at which something is due. */
+  nextDue(): number | undefined {
+    const row = this.#row<{ due: number | null }>(
+      `SELECT min(due) AS due FROM (SELECT min(due) AS due FROM operation WHERE due IS NOT NULL
+        UNION ALL SELECT min(due) FROM execution UNION ALL SELECT min(expires) FROM execution)`,
+    );
+    return row?.due ?? undefined;
+  }
+
+  /** Executions that have taken too long. */
+  expired(now: number): string[] {
+    return this.#arns("SELECT arn FROM execution WHERE expires <= ? ORDER BY expires", now);
+  }
+
+  /** Operations whose time has come. */
+  due(now: number): { readonly arn: string; readonly operation: Operation }[] {
+    const rows = this.#rows<OperationRow>("SELECT * FROM operation WHERE due <= ? ORDER BY due, rowid", now);
+    return rows.map((row) => ({ arn: row.arn, operation: operation(row) }));
+  }
+
+  /** Executions whose next invocation is due; from now on it no longer is. */
+  takeDue(now: number): string[] {
+    const arns = this.#arns("SELECT arn FROM execution WHERE due <= ? ORDER BY due", now);
+    for (const arn of arns) this.invoked(arn);
+    return arns;
+  }
+
+  invoked(arn: string): void {
+    this.#run("UPDATE execution SET due = NULL WHERE arn = ?", arn);
+  }
+
+  #arns(sql: string, ...values: SQLInputValue[]): string[] {
+    return this.#rows<{ arn: string }>(sql, ...values).map(({ arn }) => arn);
+  }
+
+  #row<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
+    return this.#db.prepare(sql).get(...values) as T | undefined;
+  }
+
+  #rows<T>(sql: string, ...values: SQLInputValue[]): T[] {
+    return this.#db.prepare(sql).all(...values) as T[];
+  }
+
+  #run(sql: string, ...values: SQLInputValue[]): void {
+    this.#db.prepare(sql).run(...values);
+  }
+}
+
+interface ExecutionRow {
+  arn: string;
+  name: string;
+  input: string;
+  status: Execution["status"];
+  result: string | null;
+  error: string | null;
+  operations: number;
+  failures: number;
+}
+interface OperationRow {
+  arn: string;
+  due: number | null;
+  expires: number | null;
+  heartbeat: number | null;
+  wire: string;
+}
+
+const SCHEMA_VERSION = 1;
+
+function operation(row: OperationRow): Operation {
+  return { wire: JSON.parse(row.wire) as WireOperation, due: row.due ?? undefined, expires: row.expires ?? undefined, heartbeat: row.heartbeat ?? undefined };
+}
+
+function open(file: string): DatabaseSync {
+  if (file !== ":memory:" && !existsSync(file)) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, "", { mode: 0o600 });
+  }
+  const db = new DatabaseSync(file);
+  try {
+    // EXCLUSIVE: SQLite holds the file lock until the file is closed or the process dies (the kernel sees to that, also on kill -9), so that two
+    // processes never run the same executions. WAL: one fsync per commit. FULL: with NORMAL a power cut could take back the last commits, and a
+    // fix whose start was on record would run a second time.
+    db.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    const { user_version: version } = db.prepare("PRAGMA user_version").get() as { user_version: number };
+    if (version !== 0 && version !== SCHEMA_VERSION) throw new Error(`it was written by another version (${version})`);
+    db.exec(`BEGIN IMMEDIATE;
+      CREATE TABLE IF NOT EXISTS execution(arn TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, input TEXT NOT NULL, status TEXT NOT NULL, result TEXT,
+        error TEXT, started INTEGER NOT NULL, ended INTEGER, expires INTEGER, due INTEGER, operations INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0) STRICT;
+      CREATE TABLE IF NOT EXISTS operation(arn TEXT NOT NULL REFERENCES execution ON DELETE CASCADE, id TEXT NOT NULL, status TEXT NOT NULL,
+        callback TEXT UNIQUE, due INTEGER, expires INTEGER, heartbeat INTEGER, changed INTEGER NOT NULL, wire TEXT NOT NULL, UNIQUE(arn, id)) STRICT;
+      CREATE INDEX IF NOT EXISTS operation_due ON operation(due) WHERE due IS NOT NULL;
+      PRAGMA user_version = ${SCHEMA_VERSION};
+      COMMIT`);
+    return db;
+  } catch (cause) {
+    db.close();
+    const busy = cause instanceof Error && "errcode" in cause && cause.errcode === 5;
+    if (busy) throw new EngineLockedError(`engine: could not open ${file}: another process runs on it`, { cause });
+    throw new Error(`engine: could not open ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
