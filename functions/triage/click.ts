@@ -43,7 +43,8 @@ async function again(ports: Ports, event: Click): Promise<TriageResult> {
   return { outcome: "started" };
 }
 
-async function decide({ ports }: Context, event: Click, decision: "approve" | "dismiss"): Promise<TriageResult> {
+async function decide(context: Context, event: Click, decision: "approve" | "dismiss"): Promise<TriageResult> {
+  const { ports } = context;
   const proposal = await proposalOf(ports, event);
   const whisper = (icon: string, text: string) => ports.chat.whisper(event.place, event.actor, noteMessage(icon, text));
   const earlier = proposal.decisions.find((item) => item.actor.id === event.actor.id);
@@ -81,10 +82,8 @@ async function decide({ ports }: Context, event: Click, decision: "approve" | "d
       { state, decisions },
       auditDraft(ports, `${type}/${event.id}`, event.actor, data),
     );
-    if (!applied) {
-      await whisper("information_source", "Someone else decided at the same moment.");
-      return { outcome: "closed" };
-    }
+    // someone else decided at the same moment: look again with that decision in place
+    if (!applied) return decide(context, event, decision);
     if (!settled) {
       await whisper("white_check_mark", `Your approval counts; ${allowed.approvalsNeeded - decisions.length} more needed.`);
       return { outcome: "counted" };

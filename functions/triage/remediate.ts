@@ -33,7 +33,7 @@ export async function remediate(context: Context, approved: Approved): Promise<s
   const id = approved.request.incident;
   await durable.step("tell-approved", async () => {
     const proposal = await proposalOf(ports, approved.proposal);
-    await showProposal(context, proposal, "wrench", `Approved by ${people(proposal)}. Checking once more that the cause is still there…`);
+    await showProposal(context, proposal, "wrench", "Checking once more that the cause is still there…");
     const incident = await ports.store.update(id, { state: "fixing" }, []);
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, approved.diagnosis)));
     return null;
@@ -186,7 +186,7 @@ async function finish(context: Context, approved: Approved, result: Outcome): Pr
     const words = { succeeded: "The fix ran.", failed: "The fix failed.", unknown: "It is not known whether the fix ran.", refused: "The fix was not run." }[
       result.outcome
     ];
-    await showProposal(context, stored, icons[result.outcome], `Approved by ${people(stored)}. ${words}`, result.reason);
+    await showProposal(context, stored, icons[result.outcome], words, result.reason);
     return stored;
   });
   const fix = fixOf(catalogue, proposal);
@@ -239,16 +239,8 @@ async function verify(
 const newCauses = (before: Diagnosis, after: Diagnosis): string[] =>
   after.causes.filter((cause) => !before.causes.some((item) => item.rule === cause.rule)).map((cause) => cause.title);
 
-const people = (proposal: Proposal): string =>
-  proposal.decisions
-    .filter((item) => item.decision === "approve")
-    .map((item) => `<@${item.actor.id}>`)
-    .join(", ");
-
-async function showProposal({ ports, catalogue }: Context, proposal: Proposal, icon: string, words: string, detail?: string): Promise<void> {
+async function showProposal({ ports, catalogue }: Context, proposal: Proposal, icon: string, words: string, detail = ""): Promise<void> {
   if (proposal.message === undefined) return;
-  await ports.chat.update(
-    proposal.message,
-    proposalMessage(proposal, fixOf(catalogue, proposal), [], { icon, words, ...(detail === undefined ? {} : { detail }) }),
-  );
+  const people = proposal.decisions.filter((item) => item.decision === "approve").map((item) => item.actor.id);
+  await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], { icon, by: "Approved", people, words, detail }));
 }

@@ -108,13 +108,18 @@ function byCommand(evidence: readonly Evidence[]): { command: string; lines: str
 /** Paragraphs of a README are hard-wrapped; a chat wraps by itself. */
 const firstParagraph = (markdown: string): string => (markdown.split(/\n\s*\n/)[0] ?? "").replaceAll(/\s*\n\s*/g, " ");
 
+/** What became of a proposal, in the place of its buttons. */
+export interface Closing {
+  readonly icon: string;
+  /** "Approved" or "Dismissed", and by whom; empty if nobody did. */
+  readonly by: string;
+  readonly people: readonly string[];
+  readonly words: string;
+  readonly detail?: string;
+}
+
 /** The proposal with its buttons, or with what became of it. */
-export function proposalMessage(
-  proposal: Proposal,
-  fix: Fix,
-  approvers: readonly string[],
-  outcome?: { icon: string; words: string; detail?: string },
-): Message {
+export function proposalMessage(proposal: Proposal, fix: Fix, approvers: readonly string[], outcome?: Closing): Message {
   return {
     template: outcome === undefined ? "proposal" : "proposal-closed",
     data: {
@@ -131,7 +136,7 @@ export function proposalMessage(
       approvers: approvers.filter((id) => id !== "*" && id !== "cli").slice(0, 10),
       anyone: approvers.includes("*"),
       requester: proposal.requester.id,
-      ...(outcome === undefined ? {} : { icon: outcome.icon, outcome: outcome.words, detail: outcome.detail ?? "" }),
+      ...(outcome === undefined ? {} : { icon: outcome.icon, by: outcome.by, people: outcome.people, outcome: outcome.words, detail: outcome.detail ?? "" }),
     },
   };
 }

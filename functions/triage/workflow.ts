@@ -144,13 +144,12 @@ async function close(
   diagnosisKey: string,
   state: "expired" | "dismissed",
 ): Promise<void> {
-  const by = proposal.decisions.at(-1)?.actor.id;
-  const words = state === "expired" ? "Nobody decided in time: the proposal expired. Nothing was changed." : `Dismissed by <@${by}>. Nothing was changed.`;
   if (proposal.message !== undefined) {
-    await ports.chat.update(
-      proposal.message,
-      proposalMessage(proposal, fixOf(catalogue, proposal), [], { icon: state === "expired" ? "hourglass" : "no_entry_sign", words }),
-    );
+    const closing =
+      state === "expired"
+        ? { icon: "hourglass", by: "", people: [], words: "Nobody decided in time: the proposal expired. Nothing was changed." }
+        : { icon: "no_entry_sign", by: "Dismissed", people: proposal.decisions.slice(-1).map((item) => item.actor.id), words: "Nothing was changed." };
+    await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
   }
   const incident = await ports.store.update(proposal.incident, { state }, []);
   await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, diagnosisKey)));
