@@ -93,13 +93,18 @@ function recognize(fact: AnyFact, argv: readonly string[]) {
   }
 }
 
-const NOT_FOUND = /(?:command not found|: not found|No such file or directory|executable file not found)\s*$/m;
+const NOT_FOUND = /(?:command not found|: not found|executable file not found in \$PATH)\s*$/m;
+
+/** A shell says so with 127; a pasted output only in words. */
+function isMissingTool(output: Output, program: string): boolean {
+  if (output.exitCode === 127) return true;
+  if (output.exitCode !== undefined || output.text.length > 400) return false;
+  return NOT_FOUND.test(output.text) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
+}
 
 function readOutput(fact: AnyFact, output: Output, index: number, argv: readonly string[], view: Part<unknown>["view"]): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
-  const missingTool =
-    output.exitCode === 127 ||
-    (output.exitCode === undefined && output.text.length < 400 && NOT_FOUND.test(output.text) && !output.text.includes("cannot stat"));
+  const missingTool = isMissingTool(output, argv[0] ?? "");
   if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
   const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
   if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
@@ -156,7 +161,11 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     return {
       id: fact.id,
       status: "read",
-      reason: whole || partial === undefined ? "" : `\`${capture.outputs[partial.output]?.command ?? command}\`: ${partial.problem}`,
+      reason: whole
+        ? ""
+        : partial === undefined
+          ? "only some of its commands were run"
+          : `\`${capture.outputs[partial.output]?.command ?? command}\`: ${partial.problem}`,
       value,
       complete: whole,
       unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),

@@ -402,5 +402,14 @@ function readFixStatus(stdout: string, nonce: string): "none" | "unfinished" | F
   throw new Error("the node's answer was cut off");
 }
 
+/** A fix run as a node would report it: what the replay transport answers with. */
+export function replayFix(run: FixRun, nonce: string): string {
+  const steps = run.steps.map(
+    ({ command, exitCode, output }) => `#${nonce} step ${exitCode} 0 ${Buffer.byteLength(command)} ${Buffer.byteLength(output)}\n${command}${output}`,
+  );
+  const payload = `${steps.join("")}#${nonce} outcome ${run.outcome} ${run.repeated ? 1 : 0} 0 0\n`;
+  return `NETCHECK/1 ${nonce} fix raw ${Buffer.byteLength(payload)} -\n${payload}\nNETCHECK/1 ${nonce} end\n`;
+}
+
 /** The one implementation of the port. */
 export const scripts: Scripts = { collect, fix, fixStatus, readCapture, readFix, readFixStatus };

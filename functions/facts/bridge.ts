@@ -1,0 +1,171 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { asString, jsonElements } from "./json.ts";
+import { combine, ranked } from "./parts.ts";
+
+/**
+ * Linux bridges and their ports.
+ *
+ *     3: veth05420679@cni0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master cni0 state forwarding priority 32 cost 2
+ *     cni0    8000.0a5864603601  no  veth05420679
+ */
+const Port = z.object({
+  line: z.int(),
+  bridge: z.string(),
+  interface: z.string(),
+  /** STP state of the port: "disabled", "listening", "learning", "forwarding" or "blocking"; brctl does not tell. */
+  state: z.string().optional(),
+  /** The flags are told by `bridge -d` only. */
+  hairpin: z.boolean().optional(),
+  isolated: z.boolean().optional(),
+  learning: z.boolean().optional(),
+});
+const Bridge = z.object({
+  line: z.int(),
+  bridge: z.string(),
+  /** Bridge id (priority.mac without colons) and STP: brctl only. `bridge link` knows of a bridge only through its ports. */
+  id: z.string().optional(),
+  stp: z.boolean().optional(),
+});
+const Bridges = z.object({ ports: z.array(Port), bridges: z.array(Bridge) });
+type Port = z.infer<typeof Port>;
+type Bridge = z.infer<typeof Bridge>;
+
+const STATES = ["disabled", "listening", "learning", "forwarding", "blocking"];
+// "3: veth0@eth0: <…> …"; before iproute2 4.20 "3: veth0 state UP @eth0: <…> …"
+const LINK = /^\d{1,9}: ([^\s:@]{1,31})(?: state [A-Z]{1,16})?(?: ?@[^\s:]{1,31}| )?: <[A-Z0-9_,-]{0,300}>((?: .*)?)$/;
+const FLAGS = ["hairpin", "guard", "root_block", "fastleave", "learning", "flood", "mcast_flood", "bcast_flood", "mcast_to_unicast", "neigh_suppress"];
+FLAGS.push("neigh_vlan_suppress", "vlan_tunnel", "isolated", "locked", "mab", "learning_sync");
+const NUMBERS = ["mtu", "priority", "cost", "mcast_router", "mcast_n_groups", "mcast_max_groups", "group_fwd_mask", "backup_nhid"];
+const NAMES = ["master", "state", "backup_port", "hwmode", "group_fwd_mask_str"];
+const ATTRIBUTES = new Map([
+  ...FLAGS.map((name) => [name, /^(?:on|off)$/] as const),
+  ...NUMBERS.map((name) => [name, /^(?:0x)?[0-9a-f]{1,16}$/] as const),
+  ...NAMES.map((name) => [name, /^[!-~]{1,64}$/] as const),
+]);
+
+const BRCTL_HEADER = /^bridge name\s+bridge id\s+STP enabled\s+interfaces$/;
+const BRCTL = /^([^\s:]{1,15})\s+([0-9a-f]{4}\.[0-9a-f]{12})\s+(yes|no)(?:\s+([^\s:]{1,31}))?$/;
+const BRCTL_MORE = /^([A-Za-z0-9_][^\s:]{0,30})$/;
+
+export const bridge = defineFact({
+  id: "bridge",
+  title: "Linux bridges and their ports",
+  commands: [{ argv: ["bridge", "-d", "-j", "link", "show"] }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "brctl") {
+      if (argv[1] !== "show") return undefined;
+      return { format: "brctl", complete: argv.length === 2, scope: "brctl", rank: 1 };
+    }
+    // -n looks into another network namespace
+    if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
+    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    if (!/^l(?:i|in|ink)?$/.test(words[0] ?? "") || !/^(?:s|sh|sho|show|l|ls|li|lis|list)?$/.test(words[1] ?? "")) return undefined;
+    const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
+    const details = argv.some((word) => /^--?d(?:etails)?$/.test(word));
+    return { format: json ? "json" : "text", complete: words.length <= 2, scope: "", rank: (json ? 3 : 2) + (details ? 2 : 0) };
+  },
+  schema: Bridges,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const ports: Port[] = view.format === "json" ? readJson(text, unparsed) : view.format === "text" ? readText(text, unparsed) : [];
+    if (view.format === "brctl") return unparsed.with(readBrctl(text, unparsed));
+    const bridges = ports.map((port) => Object.assign({ line: port.line, bridge: port.bridge }, "text" in port ? { text: port.text } : {}));
+    return unparsed.with({ ports, bridges: combine<Bridge>(bridges, (row) => row.bridge) });
+  },
+  merge(parts) {
+    const best = ranked(parts);
+    return {
+      ports: combine(
+        best.flatMap((part) => part.value.ports),
+        (row) => row.interface,
+      ),
+      bridges: combine(
+        best.flatMap((part) => part.value.bridges),
+        (row) => row.bridge,
+      ),
+    };
+  },
+});
+
+function readJson(text: string, unparsed: UnparsedLines): Port[] {
+  const ports: Port[] = [];
+  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+    const name = asString(value["ifname"]);
+    const master = asString(value["master"]);
+    if (name === undefined) {
+      if (Object.keys(value).length > 0) unparsed.add(line, quote);
+      continue;
+    }
+    if (master === undefined) continue; // a device with a bridge in its hardware, no port of one
+    const row: Port = { line, bridge: master, interface: name };
+    const state = asString(value["state"]);
+    if (state !== undefined && STATES.includes(state)) row.state = state;
+    for (const flag of ["hairpin", "isolated", "learning"] as const) if (typeof value[flag] === "boolean") row[flag] = value[flag];
+    ports.push(Object.assign(row, { text: quote }));
+  }
+  return ports;
+}
+
+function readText(text: string, unparsed: UnparsedLines): Port[] {
+  const ports: Port[] = [];
+  let row: Port | undefined;
+  for (const { line, text: raw } of lines(text)) {
+    const content = raw.trimStart(); // pasted text may be indented as a whole
+    const link = LINK.exec(content);
+    if (link !== null) {
+      const attributes = attributesOf(link[2] as string);
+      const master = attributes?.get("master");
+      row = { line, bridge: master ?? "", interface: link[1] as string };
+      if (attributes === undefined) unparsed.add(line, raw);
+      else if (master !== undefined) ports.push(withAttributes(row, attributes)); // without a master it is no port of a bridge
+    } else if (raw !== content && row !== undefined) {
+      const attributes = attributesOf(content);
+      if (attributes === undefined) unparsed.add(line, raw);
+      else withAttributes(row, attributes);
+    } else if (!isPromptLine(content)) unparsed.add(line, raw);
+  }
+  return ports;
+}
+
+/** "mtu 1500 master cni0 state forwarding …": names and values by turns, all of them known, or nothing. `-o` joins lines with a backslash. */
+function attributesOf(text: string): Map<string, string> | undefined {
+  const words = text.split(/[\s\\]+/).filter((word) => word !== "");
+  const attributes = new Map<string, string>();
+  for (let i = 0; i < words.length; i += 2) {
+    const [name, value] = [words[i] as string, words[i + 1]];
+    if (value === undefined || ATTRIBUTES.get(name)?.test(value) !== true) return undefined;
+    attributes.set(name, value);
+  }
+  return attributes;
+}
+
+function withAttributes(row: Port, attributes: ReadonlyMap<string, string>): Port {
+  const state = attributes.get("state");
+  if (state !== undefined && STATES.includes(state)) row.state = state;
+  for (const flag of ["hairpin", "isolated", "learning"] as const) {
+    const value = attributes.get(flag);
+    if (value !== undefined) row[flag] = value === "on";
+  }
+  return row;
+}
+
+function readBrctl(text: string, unparsed: UnparsedLines): z.infer<typeof Bridges> {
+  const ports: Port[] = [];
+  const bridges: Bridge[] = [];
+  let current: string | undefined;
+  for (const { line, text: raw } of lines(text)) {
+    const content = raw.trimStart();
+    const row = BRCTL.exec(content);
+    const more = row === null && current !== undefined ? BRCTL_MORE.exec(content) : null;
+    if (row !== null) {
+      const [, name, id, stp, first] = row as unknown as [string, string, string, string, string | undefined];
+      current = name;
+      bridges.push({ line, bridge: name, id, stp: stp === "yes" });
+      if (first !== undefined) ports.push({ line, bridge: name, interface: first });
+    } else if (more !== null && current !== undefined) ports.push({ line, bridge: current, interface: more[1] as string });
+    else if (!BRCTL_HEADER.test(content) && !isPromptLine(content)) unparsed.add(line, raw);
+  }
+  return { ports, bridges };
+}

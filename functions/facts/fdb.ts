@@ -1,0 +1,149 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { ranked } from "./parts.ts";
+
+/**
+ * Forwarding database: which MAC is behind which port of a bridge, or behind which remote of a vxlan.
+ *
+ *     0a:58:64:60:36:f0 dev veth05420679 master cni0
+ *     5a:5d:19:d8:3b:27 dev flannel.1 dst 10.0.0.2 self permanent
+ */
+const Entry = z.object({
+  line: z.int(),
+  mac: z.string(),
+  interface: z.string(),
+  /** The bridge in whose table it is. */
+  bridge: z.string().optional(),
+  /** Address of the remote tunnel end (vxlan), without port. */
+  destination: z.string().optional(),
+  port: z.int().optional(),
+  vni: z.int().optional(),
+  vlan: z.int().optional(),
+  /** Not aged out; on a bridge port, its own address. */
+  permanent: z.boolean(),
+  /** In the device's own table, not the bridge's. */
+  self: z.boolean(),
+  externLearn: z.boolean(),
+  /** "permanent", "static" or "stale"; absent for an entry that was learned and is in use. */
+  state: z.string().optional(),
+});
+const Fdb = z.object({ rows: z.array(Entry) });
+type Entry = z.infer<typeof Entry>;
+
+const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
+const NAME = /^[!-~]{1,31}$/;
+const ADDRESS = /^(?:[0-9.]{7,15}|[0-9a-f:.]{2,45})$/i;
+const NUMBER = /^\d{1,10}$/;
+const STATES: ReadonlySet<string> = new Set(["permanent", "static", "stale"]);
+/** Words that stand alone and tell nothing that a row keeps. */
+const FLAGS: ReadonlySet<string> = new Set(["offload", "sticky", "router", "master", "dynamic", "locked", "added_by_user", "activity_notify", "inactive"]);
+/** Words with a value behind them that a row does not keep. */
+const IGNORED = new Map([
+  ["via", NAME],
+  ["src_vni", NUMBER],
+  ["nhid", NUMBER],
+  ["link-netnsid", NUMBER],
+  ["used", /^\d{1,10}\/\d{1,10}$/],
+]);
+
+export const fdb = defineFact({
+  id: "fdb",
+  title: "Forwarding database of bridges and vxlan devices",
+  commands: [{ argv: ["bridge", "-j", "fdb", "show"] }],
+  recognize(argv): View | undefined {
+    // -n looks into another network namespace
+    if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
+    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    if (!/^f(?:d|db)?$/.test(words[0] ?? "") || !/^(?:s|sh|sho|show|l|ls|li|lis|list|g|ge|get)?$/.test(words[1] ?? "")) return undefined;
+    const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
+    return { format: json ? "json" : "text", complete: words.length <= 2, scope: words.slice(2).join(" "), rank: json ? 3 : 2 };
+  },
+  schema: Fdb,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Entry[] = [];
+    if (view.format === "json") {
+      for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+        const row = fromJson(value);
+        if (row !== undefined) rows.push(Object.assign({ line, ...row }, { text: quote }));
+        else if (Object.keys(value).length > 0) unparsed.add(line, quote);
+      }
+      return unparsed.with({ rows });
+    }
+    for (const { line, text: content } of lines(text)) {
+      const row = fromText(content.trimStart());
+      if (row !== undefined) rows.push({ line, ...row });
+      else if (!isPromptLine(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+  merge(parts) {
+    const best = ranked(parts);
+    const whole = best.find((part) => part.complete && part.view.scope === "");
+    if (whole !== undefined) return whole.value;
+    const rows = new Map<string, Entry>();
+    for (const part of best) {
+      for (const row of part.value.rows) {
+        const key = [row.mac, row.interface, row.bridge, row.destination, row.port, row.vni, row.vlan, row.self].join(" ");
+        if (!rows.has(key)) rows.set(key, row);
+      }
+    }
+    return { rows: [...rows.values()] };
+  },
+});
+
+type Draft = Omit<Entry, "line">;
+const draft = (mac: string, name: string): Draft => ({ mac: mac.toLowerCase(), interface: name, permanent: false, self: false, externLearn: false });
+
+function fromText(content: string): Draft | undefined {
+  const words = content.split(/\s+/);
+  const [mac, dev, name] = words;
+  if (mac === undefined || !MAC.test(mac) || dev !== "dev" || name === undefined) return undefined;
+  const row = draft(mac, name);
+  for (let i = 3; i < words.length; i++) {
+    const word = words[i] as string;
+    const value = words[i + 1] ?? "";
+    const ignored = IGNORED.get(word);
+    if (word === "self") row.self = true;
+    else if (word === "extern_learn") row.externLearn = true;
+    else if (STATES.has(word)) {
+      row.state = word;
+      row.permanent = word === "permanent";
+    } else if (word === "dst" && ADDRESS.test(value)) {
+      row.destination = value;
+      i++;
+    } else if (word === "master" && NAME.test(value)) {
+      row.bridge = value;
+      i++;
+    } else if ((word === "vlan" || word === "vni" || word === "port") && NUMBER.test(value)) {
+      row[word] = Number(value);
+      i++;
+    } else if (ignored?.test(value) === true) i++;
+    else if (!FLAGS.has(word)) return undefined;
+  }
+  return row;
+}
+
+function fromJson(value: Record<string, unknown>): Draft | undefined {
+  const mac = asString(value["mac"]);
+  const name = asString(value["ifname"]);
+  if (mac === undefined || !MAC.test(mac) || name === undefined) return undefined;
+  const row = draft(mac, name);
+  const flags = asStrings(value["flags"]);
+  row.self = flags.includes("self");
+  row.externLearn = flags.includes("extern_learn");
+  const state = asString(value["state"]);
+  if (state !== undefined && STATES.has(state)) row.state = state;
+  row.permanent = state === "permanent";
+  const destination = asString(value["dst"]);
+  if (destination !== undefined && ADDRESS.test(destination)) row.destination = destination;
+  const master = asString(value["master"]);
+  if (master !== undefined) row.bridge = master;
+  for (const field of ["vlan", "vni", "port"] as const) {
+    const number = asInteger(value[field]);
+    if (number !== undefined) row[field] = number;
+  }
+  return row;
+}

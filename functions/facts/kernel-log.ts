@@ -1,0 +1,242 @@
+import { z } from "zod";
+import { isPromptLine, optionValue } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
+import { ranked } from "./parts.ts";
+
+/**
+ * Messages of the kernel.
+ *
+ *     [12345.678901] nf_conntrack: nf_conntrack: table full, dropping packet
+ *     Feb 21 03:51:28 node1 kernel: neighbour: arp_cache: neighbor table overflow!
+ */
+const Message = z.object({
+  line: z.int(),
+  /** Since boot. */
+  seconds: z.number().optional(),
+  /** Seconds between the message and the collection; known if /proc/uptime was collected and the message has `seconds`. */
+  age: z.number().optional(),
+  /** As printed: ISO, "Sat Nov 21 03:51:28 2026" (dmesg -T), "Nov21 03:51" (dmesg -H, for the whole minute) or "Nov 21 03:51:28" (syslog). */
+  time: z.string().optional(),
+  /** Without the prefix; a line without a prefix (the rest of a wrapped message, `dmesg -t`) is a message of its own. */
+  message: z.string(),
+  /** "emerg" … "debug". */
+  level: z.string().optional(),
+  facility: z.string().optional(),
+});
+const Clock = z.object({
+  line: z.int(),
+  /** Seconds since boot at the time of the collection. */
+  uptime: z.number(),
+});
+const KernelLog = z.object({ rows: z.array(Message), clocks: z.array(Clock) });
+type Message = z.infer<typeof Message>;
+type Draft = Omit<Message, "line">;
+
+const LEVELS = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
+const FACILITIES = ["kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"];
+
+// dmesg, by what the line begins with. -x: "kern  :info  : "   -r: "<6>"   then "[  12.345678] ", -d "[ 1.2 <    0.000000>] ", -H "[  +0.000012] "
+const DECODED = /^([a-z0-9]{2,8}) {0,6}:(emerg|alert|crit|err|warn|notice|info|debug) {0,4}: /;
+const RAW = /^<(\d{1,3})>/;
+const SINCE_BOOT = /^\[ {0,12}(\d{1,10}\.\d{1,9})(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\](?:\[ {0,8}[TC]\d{1,10}\])? ?/;
+const DELTA = /^\[ {0,12}[+<] {0,12}\d{1,10}\.\d{1,9}>?\] ?/;
+const BRACKETED = /^\[((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/;
+const ISO = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) /;
+// short-full: "Sat 2026-11-21 03:51:28 UTC node1 kernel: "
+const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /;
+// the host and program behind the time of syslog and journalctl
+const PROGRAM = /^([\w.-]{1,255}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?/;
+// -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
+const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.)$/;
+const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
+// What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
+const BINARY = /[^\P{Cc}\t]|\ufffd/u;
+
+const FILES = /^\/(?:host\/)?var\/log\/(?:kern\.log|messages|syslog|dmesg)(?:\.\d)?$/;
+
+export const kernelLog = defineFact({
+  id: "kernel-log",
+  title: "Messages of the kernel",
+  commands: [{ argv: ["dmesg"] }, { argv: ["cat", "/proc/uptime"] }],
+  recognize(argv): View | undefined {
+    const [program, ...rest] = argv;
+    if (program === "cat" && rest.length === 1 && rest[0] === "/proc/uptime") return { format: "uptime", complete: true, scope: "uptime", rank: 1 };
+    if (program === "dmesg") {
+      if (rest.some((word) => /^(?:-[cCDEnV]|--(?:clear|read-clear|console-|version))/.test(word))) return undefined;
+      if (rest.some((word) => /^(?:-J|--json)$/.test(word))) return { format: "json", complete: true, scope: "", rank: 4 };
+      const part = rest.some((word) => /^(?:-[lfu]|--(?:level|facility|since|until|userspace)|-[a-zA-Z]*[lf]$)/.test(word));
+      const absolute = rest.some((word) => /^(?:-[a-zA-Z]*[THet]|--(?:ctime|human|reltime|notime|time-format.*))$/.test(word));
+      return { format: "text", complete: !part, scope: "", rank: absolute ? 2 : 3 };
+    }
+    if (program === "journalctl") return journalView(argv);
+    const files = rest.filter((word) => FILES.test(word));
+    if (files.length === 0 || !["cat", "tail", "head", "grep", "zgrep"].includes(program ?? "")) return undefined;
+    return { format: "text", complete: false, scope: "", rank: 1 };
+  },
+  schema: KernelLog,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
+    const rows: Message[] = [];
+    if (view.format === "journal-json") {
+      for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+        const row = fromJournal(value);
+        if (row === undefined) unparsed.add(line, quote);
+        else rows.push(Object.assign({ line, ...row }, { text: quote }));
+      }
+      return unparsed.with({ rows, clocks: [] });
+    }
+    if (view.format === "uptime") {
+      const clocks: z.infer<typeof Clock>[] = [];
+      for (const { line, text: content } of lines(text)) {
+        const uptime = UPTIME.exec(content)?.[1];
+        if (uptime !== undefined) clocks.push({ line, uptime: Number(uptime) });
+        else if (!isPromptLine(content)) unparsed.add(line, content);
+      }
+      return unparsed.with({ rows, clocks });
+    }
+    let minute: string | undefined;
+    for (const { line, text: content } of lines(text)) {
+      // the tools' own complaints, and what is no text
+      if (BINARY.test(content) || /^(?:dmesg|journalctl): /.test(content)) {
+        unparsed.add(line, content);
+        continue;
+      }
+      const row = fromLine(content, minute);
+      // other programs' lines in the same file (undefined), and what people and pagers put between
+      if (row === undefined || JOURNAL_REMARK.test(content) || isPromptLine(content)) continue;
+      if (content.trimStart().startsWith("[") && row.time !== undefined) minute = row.time;
+      rows.push({ line, ...row });
+    }
+    return unparsed.with({ rows, clocks: [] });
+  },
+  merge(parts) {
+    const best = ranked(parts);
+    const clocks = best.flatMap((part) => part.value.clocks).slice(0, 1);
+    const logs = best.filter((part) => part.view.scope === "");
+    const whole = logs.find((part) => part.complete);
+    const rows = whole === undefined ? distinct(logs.flatMap((part) => part.value.rows)) : whole.value.rows;
+    const uptime = clocks[0]?.uptime;
+    return { rows: uptime === undefined ? rows : rows.map((row) => aged(row, uptime)), clocks };
+  },
+  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+});
+
+/** The kernel's part of the journal, in the layouts that show one message a line. */
+function journalView(argv: readonly string[]): View | undefined {
+  if (!argv.some((word) => /^-[a-z]*k$|^--dmesg$|^_TRANSPORT=kernel$/.test(word))) return undefined;
+  const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
+  if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json)$/.test(output)) return undefined;
+  // a number of lines, a span of time, an earlier boot, a level or a pattern
+  const part = argv.some(
+    (word, i) =>
+      /^(?:-[nSUpgubf]|--(?:lines|since|until|priority|grep|unit|boot|follow))/.test(word) && !(word === "-b" && /^(?:-[a-z]|$)/.test(argv[i + 1] ?? "")),
+  );
+  return { format: output === "json" ? "journal-json" : "text", complete: !part, scope: "", rank: 2 };
+}
+
+function aged(row: Message, uptime: number): Message {
+  return row.seconds === undefined ? row : { ...row, age: Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000) };
+}
+
+/** Several filtered listings may hold the same message. */
+function distinct(rows: readonly Message[]): Message[] {
+  const seen = new Map<string, Message>();
+  for (const row of rows) {
+    const key = row.time === undefined && row.seconds === undefined ? `${row.line} ${row.message}` : `${row.seconds} ${row.time} ${row.message}`;
+    if (!seen.has(key)) seen.set(key, row);
+  }
+  return [...seen.values()];
+}
+
+/** One line of any text layout; undefined for a line of another program than the kernel. */
+function fromLine(content: string, minute: string | undefined): Draft | undefined {
+  let rest = content.trimStart();
+  const row: Draft = { message: "" };
+  const code = rest.charCodeAt(0);
+  if (code === 60 /* < */) {
+    const raw = RAW.exec(rest);
+    if (raw !== null) {
+      Object.assign(row, priority(Number(raw[1])));
+      rest = rest.slice(raw[0].length);
+    }
+  } else if (code >= 97 && code <= 122 /* a-z */) {
+    const decoded = DECODED.exec(rest);
+    if (decoded !== null) {
+      row.facility = decoded[1] as string;
+      row.level = decoded[2] as string;
+      rest = rest.slice(decoded[0].length);
+    }
+  } else if (code !== 91 /* [ */) {
+    const stamp = ISO.exec(rest) ?? FULL.exec(rest);
+    if (stamp !== null) {
+      row.time = stamp[1] as string;
+      rest = rest.slice(stamp[0].length);
+      const program = PROGRAM.exec(rest);
+      if (program !== null && program[2] === "kernel") rest = rest.slice(program[0].length);
+      else if (program !== null && !row.time.includes(",")) return undefined; // only `dmesg --time-format iso` has a comma, and no program
+    }
+  }
+  if (rest.charCodeAt(0) === 91) {
+    const since = SINCE_BOOT.exec(rest);
+    const delta = since === null ? DELTA.exec(rest) : null;
+    const bracketed = since === null && delta === null ? BRACKETED.exec(rest) : null;
+    if (since !== null) row.seconds = Number(since[1]);
+    else if (delta !== null && minute !== undefined) row.time = minute;
+    else if (bracketed !== null) row.time = bracketed[1] as string;
+    rest = rest.slice((since ?? delta ?? bracketed)?.[0].length ?? 0);
+    if (since !== null && row.time === undefined) {
+      const program = PROGRAM.exec(rest); // short-monotonic: "[   12.345678] node1 kernel: "
+      if (program !== null && program[2] === "kernel") rest = rest.slice(program[0].length);
+    }
+  }
+  // without any prefix it is the rest of a wrapped message, indented or not
+  row.message = row.time === undefined && row.seconds === undefined && row.level === undefined ? content : rest;
+  return row;
+}
+
+function priority(number: number): { level: string; facility: string } {
+  return { level: LEVELS[number & 7] as string, facility: FACILITIES[number >> 3] ?? `local${Math.max(0, (number >> 3) - 16)}` };
+}
+
+/** `dmesg -J`: {"dmesg":[{"pri":6,"time":0.000000,"msg":"…"},…]}. The outer object is taken off, so that a cut listing gives what came before the cut. */
+function readJson(text: string, unparsed: UnparsedLines): Message[] {
+  const start = text.indexOf("[");
+  const opening = start === -1 ? null : /^\s*\{\s*"dmesg"\s*:\s*$/.exec(text.slice(0, Math.min(start, 200)));
+  const newlines = opening === null ? "" : "\n".repeat(text.slice(0, start).split("\n").length - 1);
+  let end = text.trimEnd().length;
+  if (opening !== null && text[end - 1] === "}" && /\]\s{0,100}\}$/.test(text.slice(Math.max(0, end - 102), end))) end--;
+  const rows: Message[] = [];
+  for (const { value, line, text: quote } of jsonElements(opening === null ? text : newlines + text.slice(start, end), unparsed)) {
+    const message = asString(value["msg"]);
+    if (message === undefined) {
+      unparsed.add(line, quote);
+      continue;
+    }
+    const [number, seconds] = [asInteger(value["pri"]), value["time"]];
+    const row: Message = {
+      line,
+      message,
+      ...(typeof seconds === "number" ? { seconds } : {}),
+      ...(number === undefined || number < 0 ? {} : priority(number)),
+    };
+    rows.push(Object.assign(row, { text: quote }));
+  }
+  return rows;
+}
+
+/** `journalctl -o json`: one object a line; times are microseconds since 1970 and since boot. */
+function fromJournal(value: Record<string, unknown>): Draft | undefined {
+  const message = asString(value["MESSAGE"]);
+  if (message === undefined) return undefined;
+  const level = asInteger(value["PRIORITY"]);
+  const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN); // 16 digits
+  const since = asInteger(value["_SOURCE_MONOTONIC_TIMESTAMP"]) ?? asInteger(value["__MONOTONIC_TIMESTAMP"]);
+  const row: Draft = { message };
+  if (since !== undefined) row.seconds = since / 1e6;
+  if (micros >= 0 && micros < 8.64e18) row.time = new Date(Math.floor(micros / 1000)).toISOString();
+  const name = level === undefined ? undefined : LEVELS[level];
+  if (name !== undefined) row.level = name;
+  return row;
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+
+/**
+ * Distribution and kernel.
+ *
+ *     PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+ *     Linux node1 6.1.0-18-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01) x86_64 GNU/Linux
+ */
+const Release = z.object({
+  line: z.int(),
+  /** Lower case ("debian", "ubuntu", "rhel"); "linux" where os-release leaves it out, as its manual says. */
+  id: z.string(),
+  versionId: z.string().optional(),
+  name: z.string().optional(),
+  prettyName: z.string().optional(),
+});
+const Kernel = z.object({
+  line: z.int(),
+  /** "6.1.0-18-amd64". */
+  release: z.string(),
+  /** "x86_64", "aarch64", … */
+  machine: z.string().optional(),
+  /** Build: "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01)". */
+  version: z.string().optional(),
+});
+const Os = z.object({ releases: z.array(Release), kernels: z.array(Kernel) });
+type Release = z.infer<typeof Release>;
+type Kernel = z.infer<typeof Kernel>;
+
+const OS_RELEASE = /^\/(?:host\/)?(?:etc|usr\/lib)\/(?:os-release|\*-?release|\*_release)$/;
+const ASSIGNMENT = /^([A-Z][A-Z0-9_]{0,60})=(?:"([^"]{0,1000})"|'([^']{0,1000})'|([^\s"']{0,1000}))$/;
+// /etc/redhat-release and its like, which `cat /etc/*release` brings along
+const ONE_LINE_RELEASE = /^[A-Z][A-Za-z ]{1,60} release [\d.]{1,16}(?: \([\w .-]{1,40}\))?$/;
+const RELEASE = /^\d{1,3}\.\d{1,5}[!-~]{0,100}$/;
+const MACHINE = /^(?:x86_64|i[3-6]86|amd64|aarch64\w*|arm\w{1,12}|ppc64\w*|s390x?|riscv64|mips\w*|loongarch64|unknown)$/;
+// Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org) (gcc-12 …) #1 SMP …
+const PROC_VERSION = /^Linux version (\d[!-~]{1,100}) [^#]{0,1000}(#\d.*)$/;
+
+export const os = defineFact({
+  id: "os",
+  title: "Distribution and kernel",
+  commands: [{ argv: ["cat", "/etc/os-release"] }, { argv: ["uname", "-a"] }],
+  recognize(argv): View | undefined {
+    if (
+      argv[0] === "uname" &&
+      argv.length >= 2 &&
+      argv.slice(1).every((word) => /^-[asnrvmpio]{1,8}$/.test(word) || word === "--all" || word === "--kernel-release")
+    ) {
+      return /[ra]/.test(letters(argv)) ? { format: "uname", complete: true, scope: "kernel", rank: letters(argv).includes("a") ? 3 : 1 } : undefined;
+    }
+    if (argv[0] !== "cat") return undefined;
+    const files = argv.slice(1);
+    if (files.length === 1 && files[0] === "/proc/version") return { format: "proc-version", complete: true, scope: "kernel", rank: 2 };
+    if (files.length === 0 || !files.every((file) => OS_RELEASE.test(file))) return undefined;
+    return { format: "os-release", complete: true, scope: "release", rank: 1 };
+  },
+  schema: Os,
+  parse({ text, argv, view }) {
+    const unparsed = new UnparsedLines();
+    if (view.format === "os-release") return unparsed.with({ releases: releaseOf(text, unparsed), kernels: [] });
+    const kernels: Kernel[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const kernel = view.format === "uname" ? unameOf(content.trimStart(), letters(argv)) : procVersionOf(content.trimStart());
+      if (kernel !== undefined) kernels.push({ line, ...kernel });
+      else if (!isPromptLine(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ releases: [], kernels });
+  },
+});
+
+function releaseOf(text: string, unparsed: UnparsedLines): Release[] {
+  const values = new Map<string, { line: number; value: string }>();
+  for (const { line, text: content } of lines(text)) {
+    const [, name, double, single, bare] = (ASSIGNMENT.exec(content.trimStart()) ?? []) as (string | undefined)[];
+    if (name !== undefined) {
+      const value = double ?? single ?? bare ?? "";
+      if (!values.has(name)) values.set(name, { line, value });
+    } else if (!content.startsWith("#") && !ONE_LINE_RELEASE.test(content) && !isPromptLine(content)) unparsed.add(line, content);
+  }
+  const place = values.get("ID") ?? values.get("NAME") ?? values.get("PRETTY_NAME");
+  if (place === undefined) return [];
+  const of = (name: string): string | undefined => values.get(name)?.value || undefined;
+  const [versionId, name, prettyName] = [of("VERSION_ID"), of("NAME"), of("PRETTY_NAME")];
+  return [
+    {
+      line: place.line,
+      id: (of("ID") ?? "linux").toLowerCase(),
+      ...(versionId === undefined ? {} : { versionId }),
+      ...(name === undefined ? {} : { name }),
+      ...(prettyName === undefined ? {} : { prettyName }),
+    },
+  ];
+}
+
+/** The fields of uname that are asked for, one letter each. */
+function letters(argv: readonly string[]): string {
+  return argv
+    .slice(1)
+    .map((word) => (word === "--all" ? "a" : word === "--kernel-release" ? "r" : word.slice(1)))
+    .join("");
+}
+
+/** uname prints its fields in a fixed order: s n r v m p i o. Only the version (v) holds blanks, and `-a` leaves unknown p and i out. */
+function unameOf(content: string, asked: string): Omit<Kernel, "line"> | undefined {
+  const has = (letter: string): boolean => asked.includes(letter) || asked.includes("a");
+  const words = content.split(/\s+/);
+  if (has("s") && words.shift() !== "Linux") return undefined;
+  if (has("n")) words.shift();
+  const release = words.shift();
+  if (release === undefined || !RELEASE.test(release)) return undefined;
+  if (has("o") && /^(?:GNU\/)?Linux$/.test(words.at(-1) ?? "")) words.pop();
+  let machine: string | undefined;
+  while (words.length > 0 && MACHINE.test(words.at(-1) as string)) machine = words.pop();
+  if (words.length > 0 && !has("v")) return undefined;
+  return { release, ...(machine === undefined ? {} : { machine }), ...(words.length === 0 ? {} : { version: words.join(" ") }) };
+}
+
+function procVersionOf(content: string): Omit<Kernel, "line"> | undefined {
+  const match = PROC_VERSION.exec(content);
+  return match === null ? undefined : { release: match[1] as string, version: match[2] as string };
+}

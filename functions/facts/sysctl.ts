@@ -1,0 +1,231 @@
+import { z } from "zod";
+import { hasLetter, isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ranked } from "./parts.ts";
+
+/**
+ * Kernel settings under /proc/sys, and those that were asked for and do not exist.
+ *
+ *     net.bridge.bridge-nf-call-iptables = 0
+ *     sysctl: cannot stat /proc/sys/net/netfilter/nf_conntrack_max: No such file or directory
+ */
+const Setting = z.object({
+  line: z.int(),
+  /** Dotted, as sysctl prints it; a dot inside an interface name is a slash: "net.ipv4.conf.eth0/100.rp_filter". */
+  key: z.string(),
+  /** Runs of blanks and tabs are one blank ("32768 60999"); "" where the kernel's value is empty. */
+  value: z.string(),
+});
+const Absent = z.object({
+  line: z.int(),
+  /** A key of which the node said that it does not exist, or that a complete `sysctl -a` does not list. */
+  key: z.string(),
+});
+const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent) });
+type Setting = z.infer<typeof Setting>;
+type Absent = z.infer<typeof Absent>;
+
+const KEYS = [
+  "net.bridge.bridge-nf-call-iptables",
+  "net.bridge.bridge-nf-call-ip6tables",
+  "net.bridge.bridge-nf-call-arptables",
+  "net.ipv4.ip_forward",
+  "net.ipv6.conf.all.forwarding",
+  "net.ipv4.conf.all.rp_filter",
+  "net.ipv4.conf.default.rp_filter",
+  "net.netfilter.nf_conntrack_count",
+  "net.netfilter.nf_conntrack_max",
+  "net.netfilter.nf_conntrack_tcp_be_liberal",
+  "net.netfilter.nf_conntrack_log_invalid",
+  "net.netfilter.nf_conntrack_buckets",
+  "net.ipv4.neigh.default.gc_thresh1",
+  "net.ipv4.neigh.default.gc_thresh2",
+  "net.ipv4.neigh.default.gc_thresh3",
+  "net.ipv4.ip_local_port_range",
+  "net.ipv4.ip_local_reserved_ports",
+  "net.core.somaxconn",
+  "net.core.netdev_max_backlog",
+  "net.ipv4.tcp_mem",
+];
+const INTERFACE_KEYS = "net\\.ipv4\\.conf\\..*\\.(rp_filter|forwarding|arp_announce|arp_ignore)$";
+
+// The first word of a key is one of the kernel's top-level directories.
+const PAIR = /^((?:abi|cachefiles|coda|crypto|debug|dev|fs|fscache|kernel|lnet|net|pstore|sunrpc|user|vm|xen)[./][!-<>-~]{1,300})[ \t]{0,4}=[ \t]{0,4}(.*)$/;
+const PROC = /^(?:\/host)?\/proc\/sys(?:\/|$)/;
+// sysctl: cannot stat P: …  cat: P: …  head: cannot open 'P' for reading: …  cat: can't open 'P': …
+const NO_FILE = /^[^/'"]{0,80}['"]?((?:\/host)?\/proc\/sys\/[^\s'":]{1,300})['"]?(?: for reading)?: No such file or directory$/;
+// BusyBox, and procps before 3.3.16
+const NO_KEY = /^(?:sysctl: )?error: ['"]([^'"\s]{1,300})['"] is an unknown key/;
+const HEADER = /^==> ((?:\/host)?\/proc\/sys\/[^\s:]{1,300}) <==$/;
+const FILE_AND_VALUE = /^((?:\/host)?\/proc\/sys\/[^\s:]{1,300}):(.*)$/;
+// sysctl -a says that it looks at a key which can only be read once it was set
+const REMARK = /^sysctl: reading key ["'][!-~]{1,300}["']$/;
+
+export const sysctl = defineFact({
+  id: "sysctl",
+  title: "Kernel settings (sysctl), and the ones that do not exist",
+  commands: [{ argv: ["sysctl", ...KEYS] }, { argv: ["sysctl", "-a", "-r", INTERFACE_KEYS] }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "sysctl") return sysctlView(argv);
+    const files = filesOf(argv);
+    return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
+  },
+  schema: Sysctl,
+  answered: ({ exitCode, text, stderr }) =>
+    exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
+  parse({ text, argv, view, stderr }) {
+    const unparsed = new UnparsedLines();
+    const rows: Setting[] = [];
+    const absent = new Map<string, Absent>();
+    const asked = view.format === "files" ? (filesOf(argv) ?? []).map(keyOfPath) : operands(argv).map(keyOfWord);
+    const numbered = argv[0] === "grep" && hasLetter(argv, "n");
+    const bare: { line: number; text: string }[] = [];
+    let file: string | undefined;
+    let others = 0;
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trimStart(); // pasted text may be indented
+      const missing = absentKey(content, asked);
+      if (missing !== undefined) {
+        others++;
+        for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, { line, key });
+      } else if (isPromptLine(content) || REMARK.test(content)) others++;
+      else if (view.format === "pairs") {
+        const pair = PAIR.exec(content);
+        if (pair === null) unparsed.add(line, raw);
+        else rows.push({ line, key: keyOfWord(pair[1] as string), value: oneBlank(pair[2] as string) });
+      } else {
+        const header = HEADER.exec(content);
+        const prefixed = header === null ? FILE_AND_VALUE.exec(content) : null;
+        if (header !== null) file = header[1];
+        else if (prefixed !== null) {
+          const value = (prefixed[2] as string).replace(numbered ? /^\d{1,6}:/ : /^$/, "");
+          rows.push({ line, key: keyOfPath(prefixed[1] as string), value: oneBlank(value) });
+        } else if (file !== undefined) {
+          rows.push({ line, key: keyOfPath(file), value: oneBlank(content) });
+          file = undefined;
+        } else bare.push({ line, text: numbered ? content.replace(/^\d{1,6}:/, "") : content });
+      }
+    }
+    // A key that does not exist is told on stderr: quoted from there.
+    for (const message of stderr.split("\n", 1000)) {
+      const missing = absentKey(message.trimEnd(), asked);
+      if (missing !== undefined)
+        for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, Object.assign({ line: 1, key }, { text: message }));
+    }
+    if (view.format !== "pairs") {
+      const keys = asked.filter((key) => !absent.has(key));
+      const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
+      if (keys.some((key) => key.includes("*"))) for (const { line, text: content } of bare) unparsed.add(line, content);
+      else if (bare.length === keys.length)
+        bare.forEach(({ line, text: value }, i) => void rows.push({ line, key: keys[i] as string, value: oneBlank(value) }));
+      else if (others === 0 && rows.length === 0 && slots === keys.length) {
+        // As many lines as keys, some of them empty: so are those values.
+        const values = new Map(bare.map((entry) => [entry.line, entry.text]));
+        keys.forEach((key, i) => void rows.push({ line: i + 1, key, value: oneBlank(values.get(i + 1) ?? "") }));
+      } else for (const { line, text: content } of bare) unparsed.add(line, content);
+    }
+    const present = new Set(rows.map((row) => row.key));
+    return unparsed.with({ rows, absent: [...absent.values()].filter((row) => !present.has(row.key)) });
+  },
+  merge(parts) {
+    const sources = new Map<string, number>();
+    const rows: Setting[] = [];
+    const absent = new Map<string, Absent>();
+    ranked(parts).forEach((part, index) => {
+      for (const row of part.value.rows) {
+        const source = sources.get(row.key) ?? index;
+        sources.set(row.key, source);
+        if (source === index) rows.push(row); // the same key of the same output is a value of several lines
+      }
+      for (const row of part.value.absent) if (!absent.has(row.key)) absent.set(row.key, row);
+      if (part.complete && part.view.scope === "") for (const row of notListed(part.value.rows)) if (!absent.has(row.key)) absent.set(row.key, row);
+    });
+    return { rows, absent: [...absent.values()].filter((row) => !sources.has(row.key)) };
+  },
+  whole(parts) {
+    if (parts.some((part) => part.complete && part.view.scope === "")) return true;
+    const known = new Set(parts.flatMap((part) => [...part.value.rows, ...part.value.absent].map((row) => row.key)));
+    return KEYS.every((key) => known.has(key)) && parts.some((part) => part.complete && part.view.scope === "interfaces");
+  },
+});
+
+function sysctlView(argv: readonly string[]): View | undefined {
+  const words = operands(argv);
+  // what writes, loads or lists only names says nothing of what is set
+  if (words.some((word) => word.includes("=")) || ["w", "p", "N", "f", "h", "V", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
+  if (argv.some((word) => /^--(?:write|load|system|names|help|version)/.test(word))) return undefined;
+  const values = hasLetter(argv, "n") || hasLetter(argv, "b") || argv.includes("--values") || argv.includes("--binary");
+  if (hasLetter(argv, "a") || hasLetter(argv, "A") || hasLetter(argv, "X") || argv.includes("--all")) {
+    if (values) return undefined;
+    const pattern = patternOf(argv);
+    if (pattern === INTERFACE_KEYS) return { format: "pairs", complete: true, scope: "interfaces", rank: 3 };
+    return { format: "pairs", complete: pattern === undefined && words.length === 0, scope: pattern === undefined ? "" : `pattern ${pattern}`, rank: 2 };
+  }
+  if (words.length === 0) return undefined;
+  const keys = new Set(words.map(keyOfWord));
+  return { format: values ? "bare" : "pairs", complete: KEYS.every((key) => keys.has(key)), scope: [...keys].join(" "), rank: values ? 2 : 3 };
+}
+
+const takesPattern = (word: string): boolean => word === "--pattern" || /^-[A-Za-z]{0,8}r$/.test(word);
+
+function patternOf(argv: readonly string[]): string | undefined {
+  const long = argv.find((word) => word.startsWith("--pattern="));
+  if (long !== undefined) return long.slice("--pattern=".length);
+  const at = argv.findIndex(takesPattern);
+  return at === -1 ? undefined : (argv[at + 1] ?? "");
+}
+
+/** The words of a sysctl command line that name keys. */
+const operands = (argv: readonly string[]): string[] =>
+  argv.filter((word, i) => i > 0 && !word.startsWith("-") && !(i > 1 && takesPattern(argv[i - 1] as string)));
+
+/** The files under /proc/sys that cat, head, tail or grep read; undefined if they read anything else too, or print something else than lines. */
+function filesOf(argv: readonly string[]): string[] | undefined {
+  const program = argv[0] ?? "";
+  if (!["cat", "head", "tail", "grep", "egrep"].includes(program)) return undefined;
+  const files = argv.filter((word) => PROC.test(word));
+  const rest = argv.slice(1).filter((word) => !PROC.test(word) && !word.startsWith("-"));
+  const allowed = program === "cat" ? [] : program.endsWith("grep") ? rest.slice(0, 1) : rest.filter((word) => /^\+?\d{1,9}$/.test(word));
+  if (files.length === 0 || rest.length > allowed.length) return undefined;
+  if (program.endsWith("grep") && ["c", "l", "L", "q", "h", "o"].some((letter) => hasLetter(argv, letter))) return undefined;
+  return files;
+}
+
+/** "/proc/sys/net/ipv4/conf/eth0.100/rp_filter" → "net.ipv4.conf.eth0/100.rp_filter". */
+function keyOfPath(path: string): string {
+  return swapped(path.replace(PROC, "").replace(/\/$/, ""));
+}
+
+/** A key as people write it: the separator that comes first is the one that separates. */
+function keyOfWord(word: string): string {
+  const slash = word.indexOf("/");
+  const dot = word.indexOf(".");
+  return slash !== -1 && (dot === -1 || slash < dot) ? swapped(word) : word;
+}
+
+const swapped = (text: string): string => text.replace(/[./]/g, (separator) => (separator === "." ? "/" : "."));
+const oneBlank = (value: string): string => value.trim().replace(/\s+/g, " ");
+
+/** The key that a message says does not exist. BusyBox mixes dots and slashes in its message, so the keys that were `asked` for decide. */
+function absentKey(content: string, asked: readonly string[]): string | undefined {
+  if (!content.includes(": No such file") && !content.includes("unknown key")) return undefined;
+  const file = NO_FILE.exec(content)?.[1];
+  if (file !== undefined) return keyOfPath(file);
+  const word = NO_KEY.exec(content)?.[1];
+  if (word === undefined) return undefined;
+  return asked.find((key) => key.replaceAll("/", ".") === word.replaceAll("/", ".")) ?? keyOfWord(word);
+}
+
+/** A directory that does not exist takes the keys in it along. */
+const withKnownBelow = (key: string): string[] => [key, ...KEYS.filter((known) => known.startsWith(`${key}.`))];
+
+/** The keys netcheck knows that a complete listing lacks. Their place is the line behind which they would stand: sysctl sorts. */
+function notListed(rows: readonly Setting[]): Absent[] {
+  const present = new Set(rows.map((row) => row.key));
+  return KEYS.filter((key) => !present.has(key)).flatMap((key) => {
+    let before = rows[0];
+    for (const row of rows) if (row.key < key && (before === undefined || before.key > key || row.key > before.key)) before = row;
+    if (before === undefined) return [];
+    return [Object.assign({ line: before.line, key }, "output" in before ? { output: before.output } : {})];
+  });
+}
