@@ -20,9 +20,6 @@ interface CelType {
 
 const converters = new Map<string, Converter>();
 
-/** The environment with every fact and function. Cloned for each rule, which adds its lets. */
-export const environment: Environment = buildEnvironment();
-
 function buildEnvironment(): Environment {
   const env = new Environment({
     enableOptionalTypes: true,
@@ -169,3 +166,6 @@ function nesting(node: unknown): number {
   if (op === "rcall" && LOOPS.has(args[0])) return Math.max(nesting(args[1]), 1 + nesting(args[2]));
   return nesting(args);
 }
+
+/** The environment with every fact and function. Cloned for each rule, which adds its lets. */
+export const environment: Environment = buildEnvironment();

@@ -56,7 +56,8 @@ export const parameterTypes = {
   metric: "[0-9]{1,10}",
   cgroup: "/sys/fs/cgroup(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}|/run/cilium/cgroupv2(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}",
   "attach-type": "[a-z0-9_]{3,40}",
-  "iptables-restore": "iptables-restore|iptables-nft-restore|iptables-legacy-restore",
+  "iptables-restore": "ip6?tables(?:-nft|-legacy)?-restore",
+  module: "br_netfilter",
 } as const;
 export type ParameterType = keyof typeof parameterTypes;
 

@@ -1,0 +1,56 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Capture } from "../facts/capture.ts";
+import { capturesOf } from "../local/nodes.ts";
+import { loadCatalogue, loadFile } from "../rules/load.ts";
+import { localTransport } from "../transports/local.ts";
+import { replayTransport } from "../transports/replay.ts";
+import { scripts } from "../transports/script.ts";
+import { Config } from "../triage/config.ts";
+import { collectionPlan } from "../triage/plan.ts";
+import type { Target, Transport } from "../triage/ports.ts";
+import { configuredTargets } from "../triage/targets.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** One collection, now, from this process: for `collect`, `triage` and recording fixtures. Throws with a sentence for people. */
+export async function collectOnce(name: string, configFile = join(root, "functions/local/netcheck.yaml")): Promise<Capture> {
+  const config = loadFile(configFile, Config).value;
+  const resolution = await configuredTargets(async () => config).resolve(name);
+  if (resolution.kind !== "found") {
+    const near = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => `${target.cluster}/${target.name}`);
+    throw new Error(`there is no target "${name}" in ${configFile}${near.length === 0 ? "" : `; did you mean ${near.slice(0, 3).join(", ")}?`}`);
+  }
+  const directory = mkdtempSync(join(tmpdir(), "netcheck-"));
+  try {
+    const transports: Record<string, Transport> = {
+      local: localTransport({ directory: join(directory, "jobs"), enter: () => [] }),
+      replay: replayTransport({ directory: join(directory, "replay"), captures: capturesOf(join(root, "runbooks")) }),
+    };
+    const { target } = resolution;
+    const transport = transports[target.transport];
+    if (transport === undefined) throw new Error(`the CLI cannot reach ${target.name}: transport "${target.transport}"`);
+    return await collectFrom(transport, target, config.runbook);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** One collection through any transport. */
+export async function collectFrom(transport: Transport, target: Target, runbook = "netcheck"): Promise<Capture> {
+  const plan = collectionPlan(loadCatalogue(join(root, "runbooks")), runbook);
+  const nonce = randomBytes(16).toString("hex");
+  const startedAt = new Date().toISOString();
+  const handle = await transport.start(target, { id: `cli-${nonce.slice(0, 12)}`, script: scripts.collect(plan), parameters: {}, nonce });
+  for (;;) {
+    const state = await transport.poll(target, handle, 5000);
+    if (state.state === "running") continue;
+    if (state.state !== "done") throw new Error(`could not look at ${target.name}: ${state.reason}`);
+    return (
+      state.capture ?? scripts.readCapture(state.stdout, { nonce, plan, target: target.name, transport: transport.name, startedAt, truncated: state.truncated })
+    );
+  }
+}

@@ -1,0 +1,32 @@
+import { resolve } from "node:path";
+import { startLocal } from "../local/main.ts";
+
+/** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. */
+export async function start(options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string }): Promise<void> {
+  const once = options.once;
+  const local = await startLocal({
+    // one command must not meet the traces of another
+    directory: once === undefined ? resolve(options.directory) : resolve(options.directory, `once-${process.pid}`),
+    fresh: once !== undefined || options.fresh === true,
+    port: once === undefined ? options.port : 0,
+    ...(options.config === undefined ? {} : { config: resolve(options.config) }),
+  });
+  if (once === undefined) {
+    process.stdout.write(`netcheck is ready: open ${local.url} and type /netcheck node1\n`);
+    const stop = (): void => void local.close().then(() => process.exit(0));
+    process.once("SIGINT", stop).once("SIGTERM", stop);
+    return;
+  }
+  try {
+    const [command = "", ...words] = once.trim().split(/\s+/);
+    const outcome = await local.workspace.command({ user: "U_ALICE", channel: "C_INCIDENTS", command, text: words.join(" ") });
+    if (!outcome.ok) throw new Error(outcome.error ?? "the command was refused");
+    await local.engine.idle();
+    await local.workspace.idle();
+    process.stdout.write(`${local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE")}\n`);
+  } finally {
+    await local.close();
+    const { rmSync } = await import("node:fs");
+    rmSync(resolve(options.directory, `once-${process.pid}`), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,145 @@
+import { ErrorCode, type WebAPIPlatformError, type WebClient } from "@slack/web-api";
+import type { Actor, Chat, Message, MessageRef, Place, Store } from "../triage/ports.ts";
+import { mrkdwn } from "./escape.ts";
+import type { Renderer } from "./render.ts";
+
+export interface ChatOptions {
+  readonly client: WebClient;
+  readonly store: Pick<Store, "remember" | "recall">;
+  readonly render: Renderer;
+  readonly log: (level: "warn", message: string, fields?: Record<string, unknown>) => void;
+}
+
+/** Errors of Slack that mean "the bot cannot speak in this channel". */
+const NOT_HERE = new Set(["not_in_channel", "channel_not_found", "is_archived", "user_not_in_channel", "restricted_action"]);
+const WORDS: Record<string, string> = {
+  not_in_channel: "netcheck is not in this channel: invite it with /invite @netcheck",
+  channel_not_found: "netcheck cannot see this channel: invite it with /invite @netcheck",
+  is_archived: "the channel is archived",
+  restricted_action: "the workspace does not let netcheck post in this channel",
+};
+
+/**
+ * The Chat port on Slack's Web API. A message that is posted under a key carries the key as metadata, so that after a crash between posting and
+ * remembering it is found again instead of posted twice.
+ */
+export function slackChat({ client, store, render, log }: ChatOptions): Chat {
+  async function find(key: string, place: Place): Promise<MessageRef | undefined> {
+    const page =
+      place.thread === undefined
+        ? await client.conversations.history({ channel: place.channel, include_all_metadata: true, limit: 100 })
+        : await client.conversations.replies({ channel: place.channel, ts: place.thread, include_all_metadata: true, limit: 200 });
+    const hit = page.messages?.find((message) => (message.metadata?.event_payload as { key?: unknown } | undefined)?.key === key);
+    return hit?.ts === undefined ? undefined : { channel: place.channel, ts: hit.ts };
+  }
+
+  /** Runs `post` once per key. */
+  async function once(key: string, place: Place, post: () => Promise<MessageRef>): Promise<MessageRef> {
+    const known = await store.recall(key);
+    if (known !== undefined) return known;
+    const intent = `${key}/intent`;
+    const tried = (await store.recall(intent)) !== undefined;
+    if (!tried) await store.remember(intent, { channel: place.channel, ts: "" });
+    const ref = (tried ? await find(key, place) : undefined) ?? (await post());
+    await store.remember(key, ref);
+    return ref;
+  }
+
+  function blocksOf(message: Message): { text: string; blocks: object[] } {
+    try {
+      const { text, blocks } = render(message);
+      return { text, blocks };
+    } catch (error) {
+      // a person waits for this: say it plainly rather than not at all
+      log("warn", "a message could not be rendered", { template: message.template, problem: (error as Error).message });
+      const text = `netcheck could not draw the message "${message.template}": ${(error as Error).message.slice(0, 500)}`;
+      return { text: mrkdwn(text), blocks: [{ type: "section", text: { type: "mrkdwn", text: mrkdwn(text) } }] };
+    }
+  }
+
+  async function whisper(place: Place, actor: Actor, message: Message): Promise<void> {
+    const { text, blocks } = blocksOf(message);
+    try {
+      const where = { channel: place.channel, user: actor.id, ...(place.thread === undefined ? {} : { thread_ts: place.thread }) };
+      await client.chat.postEphemeral({ ...where, text, blocks: blocks as never });
+    } catch (error) {
+      const code = slackError(error);
+      if (code === undefined || !NOT_HERE.has(code) || place.responseUrl === undefined) throw explain(error, "whisper", place.channel);
+      const response = await fetch(place.responseUrl, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ response_type: "ephemeral", replace_original: false, text, blocks }),
+      });
+      if (!response.ok) throw new Error(`slack: could not answer through the response url: HTTP ${response.status}`);
+    }
+  }
+
+  return {
+    post: (key, place, message) =>
+      once(key, place, async () => {
+        const { text, blocks } = blocksOf(message);
+        try {
+          const posted = await client.chat.postMessage({
+            channel: place.channel,
+            ...(place.thread === undefined ? {} : { thread_ts: place.thread }),
+            text,
+            blocks: blocks as never,
+            metadata: { event_type: "netcheck", event_payload: { key } },
+            unfurl_links: false,
+            unfurl_media: false,
+          });
+          return { channel: posted.channel ?? place.channel, ts: posted.ts as string };
+        } catch (error) {
+          throw explain(error, "post", place.channel);
+        }
+      }),
+
+    async update(ref, message) {
+      const { text, blocks } = blocksOf(message);
+      try {
+        await client.chat.update({ channel: ref.channel, ts: ref.ts, text, blocks: blocks as never });
+      } catch (error) {
+        throw explain(error, "edit a message", ref.channel);
+      }
+    },
+
+    whisper,
+
+    async modal(triggerId, place, actor, message) {
+      const { view, blocks } = { view: {}, ...render(message) };
+      try {
+        if (triggerId === undefined) throw new Error("no trigger");
+        await client.views.open({ trigger_id: triggerId, view: { ...view, blocks } as never });
+      } catch (error) {
+        // too late for a modal (Slack gives three seconds): the same content, for this person only
+        log("warn", "a modal could not be opened", { problem: (error as Error).message });
+        await whisper(place, actor, message);
+      }
+    },
+
+    async upload(key, place, file) {
+      await once(key, place, async () => {
+        try {
+          const where = place.thread === undefined ? { channel_id: place.channel } : { channel_id: place.channel, thread_ts: place.thread };
+          await client.filesUploadV2({ ...where, filename: file.name, title: file.title, content: file.content });
+          return { channel: place.channel, ts: "" };
+        } catch (error) {
+          throw explain(error, "upload a file", place.channel);
+        }
+      });
+    },
+  };
+}
+
+function slackError(error: unknown): string | undefined {
+  return (error as { code?: string }).code === ErrorCode.PlatformError ? (error as WebAPIPlatformError).data.error : undefined;
+}
+
+/** `slack: could not <verb> in <channel>: <cause>`; `retryable` where waiting may help. */
+function explain(error: unknown, verb: string, channel: string): Error {
+  const code = slackError(error);
+  const words = code === undefined ? (error as Error).message : (WORDS[code] ?? code);
+  return Object.assign(new Error(`slack: could not ${verb} in ${channel}: ${words}`, { cause: error }), {
+    retryable: code === undefined || code === "ratelimited",
+  });
+}

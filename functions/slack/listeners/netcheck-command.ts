@@ -1,0 +1,43 @@
+import { createHash } from "node:crypto";
+import type { AllMiddlewareArgs, SlackCommandMiddlewareArgs } from "@slack/bolt";
+import type { Message, Work } from "../../triage/ports.ts";
+import type { Renderer } from "../render.ts";
+
+/** `/netcheck …`: must answer within 3 seconds, so it only reads the words and hands the work over. */
+export function netcheckCommand(work: Work, render: Renderer) {
+  return async function netcheck({ command, ack }: SlackCommandMiddlewareArgs & AllMiddlewareArgs): Promise<void> {
+    const say = async (message: Message): Promise<void> => {
+      const { text, blocks } = render(message);
+      // biome-ignore lint/suspicious/noExplicitAny: our templates are validated, Bolt's block types are narrower
+      await ack({ response_type: "ephemeral", text, blocks: blocks as any });
+    };
+    const asked = parseCommand(command.text);
+    if (asked.kind === "help") return say({ template: "help", data: { problem: asked.problem } });
+    await work.start(incidentId(command.trigger_id), {
+      kind: "triage",
+      request: {
+        incident: incidentId(command.trigger_id),
+        target: asked.target,
+        requester: { id: command.user_id, team: command.team_id },
+        place: { channel: command.channel_id, responseUrl: command.response_url },
+      },
+    });
+    await ack();
+  };
+}
+
+type Asked = { readonly kind: "help"; readonly problem: string } | { readonly kind: "triage"; readonly target: string };
+
+/** Reads the words behind `/netcheck`. */
+export function parseCommand(text: string): Asked {
+  const words = text.trim().split(/\s+/).filter(Boolean);
+  const [first, ...rest] = words;
+  if (first === undefined || first.toLowerCase() === "help") return { kind: "help", problem: "" };
+  if (rest.length > 0) return { kind: "help", problem: `"${text.trim().slice(0, 80)}" has more than one word; one target at a time, please.` };
+  // what a DNS name, an instance id or an address may hold
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/.test(first)) return { kind: "help", problem: `"${first.slice(0, 80)}" cannot be the name of a target.` };
+  return { kind: "triage", target: first };
+}
+
+/** The incident of a command: the same request delivered twice is the same incident. A trigger id is unique over all workspaces. */
+export const incidentId = (triggerId: string): string => `inc-${createHash("sha256").update(triggerId).digest("hex").slice(0, 12)}`;
