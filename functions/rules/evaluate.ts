@@ -89,7 +89,9 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
   if (when.value !== true) {
     const partial = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
-    if (partial !== undefined) return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
+    const settled = rule.settled === undefined ? undefined : attempt(rule.settled, context);
+    const certain = settled !== undefined && "value" in settled && settled.value === true;
+    if (partial !== undefined && !certain) return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
     return { rule, verdict: "no-match", reason: "" };
   }
   const evidence = evidenceOf(rule, context, facts);

@@ -30,6 +30,8 @@ export const RuleFile = z.strictObject({
   applies: Cel.optional(),
   let: z.record(Name, Cel).default({}),
   when: Cel,
+  /** True: a no-match is certain although facts are only partly known (the one key that matters was seen). */
+  settled: Cel.optional(),
   /** CEL expressions that give rows (or lists of rows): the lines quoted as proof. */
   evidence: z.array(Cel).min(1),
   /** One sentence about this node; `{{ CEL }}` is replaced by the value. */

@@ -144,6 +144,14 @@ const inline = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("channel"), channel_id: z.string(), style: inlineStyle }),
   z.strictObject({ type: z.literal("usergroup"), usergroup_id: z.string(), style: inlineStyle }),
   z.strictObject({ type: z.literal("broadcast"), range: z.enum(["here", "channel", "everyone"]), style: inlineStyle }),
+  z.strictObject({
+    type: z.literal("date"),
+    timestamp: z.int(),
+    format: z.string(),
+    url: z.string().optional(),
+    fallback: z.string().optional(),
+    style: inlineStyle,
+  }),
   z.strictObject({ type: z.literal("emoji"), name: z.string(), unicode: z.string().optional(), style: inlineStyle }),
 ]);
 const border = z.int().min(0).max(1).optional();

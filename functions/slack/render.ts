@@ -119,7 +119,7 @@ function expandItem(item: Json, scope: Scope, leaf: (template: string, scope: Sc
     if ("$each" in item) {
       const list = lookup(scope, String(item["$each"]));
       return (Array.isArray(list) ? list : []).flatMap((entry: unknown) => {
-        const inner = typeof entry === "object" && entry !== null ? { ...scope, ...entry } : { ...scope, this: entry };
+        const inner = typeof entry === "object" && entry !== null ? { ...scope, ...entry } : { ...scope, item: entry };
         return expand(item["as"] as Json, inner, leaf, {}, container) as unknown[];
       });
     }
