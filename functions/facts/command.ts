@@ -96,7 +96,7 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
 }
 
 /** A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `$ `, `# `, `> `. */
-const PROMPT = /^\s*(?:\[[^\]\n]{1,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|\([\w.-]{1,40}\))?\s*[#$%]\s+/;
+const PROMPT = /^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)/;
 
 /** The command behind a shell prompt; the text itself if there is none. */
 export function withoutPrompt(text: string): string {

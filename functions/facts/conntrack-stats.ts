@@ -1,0 +1,193 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
+
+/**
+ * Counters of connection tracking since boot, per CPU.
+ *
+ *     cpu=0   	found=0 invalid=8 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0 clash_resolve=0 chaintoolong=0
+ *     cpu=1   	found=0 invalid=6 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0 clash_resolve=0 chaintoolong=0
+ */
+const counters = {
+  /** Lookups that found an entry. Newer kernels no longer count it. */
+  found: z.int().optional(),
+  /** Packets that belong to no connection and cannot begin one. */
+  invalid: z.int().optional(),
+  insert: z.int().optional(),
+  /** Entries that lost a race against one with the same tuple. */
+  insertFailed: z.int().optional(),
+  /** Packets dropped because no entry could be made: table full, no memory, lost race. */
+  drop: z.int().optional(),
+  /** Entries thrown out to make room. */
+  earlyDrop: z.int().optional(),
+  error: z.int().optional(),
+  searchRestart: z.int().optional(),
+  clashResolve: z.int().optional(),
+  chainTooLong: z.int().optional(),
+};
+const Cpu = z.object({ line: z.int(), cpu: z.int(), ...counters });
+const Totals = z.object({
+  line: z.int(),
+  /** True if there were two samples, so that the deltas mean something. */
+  sampled: z.boolean(),
+  /** Between the samples, where known. */
+  seconds: z.number().optional(),
+  ...counters,
+  invalid: z.int(),
+  insertFailed: z.int(),
+  drop: z.int(),
+  earlyDrop: z.int(),
+  /** Growth between the samples; left out without a second sample, or if the counters were reset between. */
+  invalidDelta: z.int().optional(),
+  insertFailedDelta: z.int().optional(),
+  dropDelta: z.int().optional(),
+  earlyDropDelta: z.int().optional(),
+  searchRestartDelta: z.int().optional(),
+});
+const ConntrackStats = z.object({
+  /** None for the form without CPUs. */
+  rows: z.array(Cpu),
+  /** One row, over all CPUs. None if the table of counters was not there. */
+  totals: z.array(Totals),
+});
+type Cpu = z.infer<typeof Cpu>;
+type Totals = z.infer<typeof Totals>;
+type ConntrackStats = z.infer<typeof ConntrackStats>;
+type Counter = keyof typeof counters;
+type Counts = Omit<Cpu, "line" | "cpu">;
+
+/** Names of all versions, in `conntrack -S` and in /proc. */
+const NAMES: Readonly<Record<string, Counter>> = {
+  found: "found",
+  invalid: "invalid",
+  insert: "insert",
+  insert_failed: "insertFailed",
+  drop: "drop",
+  early_drop: "earlyDrop",
+  error: "error",
+  icmp_error: "error",
+  search_restart: "searchRestart",
+  clash_resolve: "clashResolve",
+  clashres: "clashResolve",
+  chaintoolong: "chainTooLong",
+  chainlength: "chainTooLong",
+};
+/** Counted once, or not counted any more. `(null)`: an older tool has no name for what a newer kernel counts. */
+const IGNORED = new Set("entries searched new ignore delete delete_list expect_new expect_create expect_delete (null)".split(" "));
+const COUNTERS = Object.keys(counters) as Counter[];
+const CPU_LINE = /^cpu=(\d{1,5})\s+(\S.*)$/;
+const WORD = /^([a-z_]{2,20}|\(null\))=(\d{1,15})$/;
+const VERTICAL = /^([a-z_]{2,20}|\(null\))\s+(\d{1,15})$/;
+const HEX_ROW = /^[0-9a-f]{8}(?:\s{1,4}[0-9a-f]{8}){10,24}$/;
+const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/stat\/(?:nf|ip)_conntrack$/;
+
+export const conntrackStats = defineFact({
+  id: "conntrack-stats",
+  title: "Counters of connection tracking (two samples)",
+  commands: [{ argv: ["conntrack", "-S"], samples: 2 }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "cat" && argv.length === 2 && FILES.test(argv[1] as string)) return { format: "proc", complete: true, scope: "", rank: 1 };
+    if (argv[0] !== "conntrack" || !argv.some((word) => word === "-S" || word === "--stats")) return undefined;
+    return { format: "conntrack", complete: argv.length === 2, scope: "", rank: 2 };
+  },
+  schema: ConntrackStats,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Cpu[] = [];
+    let vertical: (Counts & Row) | undefined;
+    let header: (Counter | undefined)[] | undefined;
+    for (const { line, text: content } of lines(text)) {
+      const first = content.trimStart();
+      if (view.format === "proc" && first.startsWith("entries")) header = headerOf(first);
+      else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
+      else if (CPU_LINE.test(first)) {
+        const row = cpuRow(first, line);
+        if (row === undefined) unparsed.add(line, content);
+        else rows.push(row);
+      } else {
+        const pair = VERTICAL.exec(first);
+        const name = pair?.[1] ?? "";
+        if (pair !== null && (Object.hasOwn(NAMES, name) || IGNORED.has(name))) {
+          vertical ??= { line };
+          const counter = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;
+          if (counter !== undefined) vertical[counter] = Number(pair[2]);
+        } else if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+      }
+    }
+    const totals = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
+    return unparsed.with({ rows, totals });
+  },
+  merge: mergeStats,
+});
+
+/** `cpu=0 found=0 …`; undefined if a word is not a counter we know. */
+function cpuRow(content: string, line: number): Cpu | undefined {
+  const [, cpu, rest] = CPU_LINE.exec(content) as unknown as [string, string, string];
+  const row: Cpu = { line, cpu: Number(cpu) };
+  for (const word of rest.split(/\s+/, 64)) {
+    const [, name, value] = WORD.exec(word) ?? [];
+    if (name === undefined || !(Object.hasOwn(NAMES, name) || IGNORED.has(name))) return undefined;
+    const counter = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;
+    if (counter !== undefined) row[counter] = Number(value);
+  }
+  return row;
+}
+
+/** The counters of the columns, or undefined if a column has a name that no kernel uses. */
+function headerOf(content: string): (Counter | undefined)[] | undefined {
+  const names = content.split(/\s+/, 64);
+  if (!names.every((name) => Object.hasOwn(NAMES, name) || IGNORED.has(name))) return undefined;
+  return names.map((name) => (Object.hasOwn(NAMES, name) ? NAMES[name] : undefined));
+}
+
+function hexRow(content: string, header: readonly (Counter | undefined)[], line: number, cpu: number): Cpu {
+  const row: Cpu = { line, cpu };
+  content.split(/\s+/, 64).forEach((word, column) => {
+    const counter = header[column];
+    if (counter !== undefined) row[counter] = Number.parseInt(word, 16);
+  });
+  return row;
+}
+
+/** Sums over CPUs. A counter that no CPU shows stays out, except the four that every version has. */
+function totalsOf(rows: readonly (Counts & Row)[]): Totals {
+  const first = rows[0] as Row;
+  const totals: Totals & { output?: number } = { line: first.line, sampled: false, invalid: 0, insertFailed: 0, drop: 0, earlyDrop: 0 };
+  if (first.output !== undefined) totals.output = first.output;
+  for (const counter of COUNTERS) {
+    for (const row of rows) {
+      const count = row[counter];
+      if (count !== undefined) totals[counter] = (totals[counter] ?? 0) + count;
+    }
+  }
+  return totals;
+}
+
+/** The newest sample of the best format, with what grew since the one before. */
+function mergeStats(parts: readonly Part<ConntrackStats>[]): ConntrackStats {
+  const best = parts.toSorted((a, b) => rankOf(b) - rankOf(a));
+  const format = best[0]?.view.format;
+  const before = best.find((part) => part.view.format === format && part.sample === 1);
+  const after = best.find((part) => part.view.format === format && part.sample === 2);
+  const newest = after ?? before ?? best[0];
+  if (newest === undefined) return { rows: [], totals: [] };
+  const [old] = before?.value.totals ?? [];
+  const [now] = newest.value.totals;
+  if (after === undefined || old === undefined || now === undefined) return newest.value;
+  const totals: Totals = { ...now, sampled: true };
+  const seconds = after.at === undefined || before?.at === undefined ? undefined : Math.round((after.at - before.at) * 1000) / 1000;
+  if (seconds !== undefined && seconds > 0) totals.seconds = seconds;
+  const grown = (counter: Counter) => {
+    const delta = (now[counter] ?? 0) - (old[counter] ?? 0);
+    return delta >= 0 ? delta : undefined;
+  };
+  const deltas = {
+    invalidDelta: grown("invalid"),
+    insertFailedDelta: grown("insertFailed"),
+    dropDelta: grown("drop"),
+    earlyDropDelta: grown("earlyDrop"),
+    searchRestartDelta: now.searchRestart === undefined ? undefined : grown("searchRestart"),
+  };
+  for (const [name, delta] of Object.entries(deltas)) if (delta !== undefined) Object.assign(totals, { [name]: delta });
+  return { rows: newest.value.rows, totals: [totals] };
+}

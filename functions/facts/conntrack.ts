@@ -1,0 +1,196 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { fromLongIpv6 } from "./ipv6.ts";
+
+/**
+ * Tracked connections.
+ *
+ *     tcp      6 115 SYN_SENT src=100.96.54.240 dst=100.67.30.133 sport=42216 dport=80 [UNREPLIED] src=100.96.54.247 dst=100.96.54.240 sport=80 dport=42216 mark=0 use=1
+ *     ipv4     2 udp      17 29 src=10.77.0.1 dst=10.77.0.2 sport=34364 dport=53 [UNREPLIED] src=10.77.0.2 dst=10.77.0.1 sport=53 dport=34364 mark=0 zone=0 use=2
+ */
+const ConntrackEntry = z.object({
+  line: z.int(),
+  /** "tcp", "udp", "icmp", …; "unknown" where the tool has no name. */
+  protocol: z.string(),
+  protocolNumber: z.int(),
+  /** Of tcp, sctp and dccp. */
+  state: z.string().optional(),
+  /** Seconds until the entry is dropped; left out of entries that hardware or a flow table has taken over. */
+  timeout: z.int().optional(),
+  source: z.string(),
+  destination: z.string(),
+  sourcePort: z.int().optional(),
+  destinationPort: z.int().optional(),
+  /** What a reply looks like: its source is where the connection really goes (behind DNAT), its destination who it seems to come from (behind SNAT). */
+  replySource: z.string(),
+  replyDestination: z.string(),
+  replySourcePort: z.int().optional(),
+  replyDestinationPort: z.int().optional(),
+  /** Nothing has come back yet. */
+  unreplied: z.boolean(),
+  /** Not dropped early when the table is full. */
+  assured: z.boolean(),
+  /** Handed over to a flow table or to hardware. */
+  offloaded: z.boolean(),
+  mark: z.string().optional(),
+  /** Left out of zone 0, where nearly all are. */
+  zone: z.int().optional(),
+  /** Of the original direction; only with nf_conntrack_acct. */
+  packets: z.int().optional(),
+  bytes: z.int().optional(),
+  replyPackets: z.int().optional(),
+  replyBytes: z.int().optional(),
+});
+const Conntrack = z.object({ rows: z.array(ConntrackEntry) });
+type ConntrackEntry = z.infer<typeof ConntrackEntry>;
+
+/** More entries than this are counted as unread, not kept. */
+const MAX_ENTRIES = 200_000;
+const FOOTER = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,10} flow entries have been shown\.$/;
+const STATE = new Set(
+  "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE LISTEN SYN_SENT2 CLOSED COOKIE_WAIT COOKIE_ECHOED SHUTDOWN_SENT SHUTDOWN_RECD SHUTDOWN_ACK_SENT HEARTBEAT_SENT HEARTBEAT_ACKED REQUEST RESPOND PARTOPEN OPEN CLOSEREQ CLOSING TIMEWAIT IGNORE INVALID".split(
+    " ",
+  ),
+);
+/** Words of a line that say nothing about the flow itself. */
+const IGNORED = new Set([
+  "type",
+  "code",
+  "id",
+  "use",
+  "srckey",
+  "dstkey",
+  "secctx",
+  "secmark",
+  "delta-time",
+  "helper",
+  "labels",
+  "role",
+  "timeout",
+  "stream_timeout",
+]);
+const FIELDS = { sport: "sourcePort", dport: "destinationPort", packets: "packets", bytes: "bytes" } as const;
+const REPLY_FIELDS = { sport: "replySourcePort", dport: "replyDestinationPort", packets: "replyPackets", bytes: "replyBytes" } as const;
+const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
+
+export const conntrack = defineFact({
+  id: "conntrack",
+  title: "Tracked connections (conntrack table)",
+  commands: [{ argv: ["conntrack", "-L"] }],
+  recognize(argv): View | undefined {
+    const file = argv.findIndex((word, i) => i > 0 && FILES.test(word));
+    if (file !== -1 && ["cat", "head", "tail", "grep", "egrep", "less", "more"].includes(argv[0] as string)) {
+      return { format: "proc", complete: argv[0] === "cat" && argv.length === 2, scope: "", rank: 1 };
+    }
+    if (argv[0] !== "conntrack") return undefined;
+    const list = argv.findIndex((word) => word === "-L" || word === "--dump");
+    if (list === -1) return undefined;
+    const rest = argv.filter((_, i) => i !== 0 && i !== list);
+    const table = list + 1 < argv.length && !(argv[list + 1] as string).startsWith("-") ? argv[list + 1] : undefined;
+    if (table !== undefined && table !== "conntrack") return undefined;
+    const output = rest.findIndex((word) => word === "-o" || word === "--output");
+    const layout = output === -1 ? "" : (rest[output + 1] ?? "");
+    if (/\b(?:xml|save)\b/.test(layout)) return undefined;
+    const filters = rest.filter((word, i) => word !== "conntrack" && (output === -1 || (i !== output && i !== output + 1)));
+    return { format: "list", complete: filters.length === 0, scope: "", rank: 2 };
+  },
+  schema: Conntrack,
+  parse({ text }) {
+    const unparsed = new UnparsedLines();
+    const rows: ConntrackEntry[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const row = rows.length < MAX_ENTRIES ? entry(content, line) : undefined;
+      if (row !== undefined) rows.push(row);
+      else if (!FOOTER.test(content) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+});
+
+/** One entry; undefined if a word of it is not known. Walks the words once: tables have hundreds of thousands of lines. */
+function entry(content: string, line: number): ConntrackEntry | undefined {
+  // The beginning of a kernel timestamp, the only thing with blanks in it.
+  const start = content.indexOf(" [start=");
+  const words = (start === -1 ? content : content.replace(/ \[start=[\w: ]{1,40}\]/, "").replace(/ \[stop=[\w: ]{1,40}\]/, "")).split(/[ \t]+/, 64);
+  let at = words[0] === "" ? 1 : 0;
+  if (words[at] === "ipv4" || words[at] === "ipv6") at += 2;
+  const protocol = words[at++];
+  const protocolNumber = integer(words[at++]);
+  if (protocol === undefined || protocolNumber === undefined || protocolNumber > 255 || !/^[a-z][a-z0-9-]{1,15}$/.test(protocol)) return undefined;
+  const row: ConntrackEntry = {
+    line,
+    protocol,
+    protocolNumber,
+    source: "",
+    destination: "",
+    replySource: "",
+    replyDestination: "",
+    unreplied: false,
+    assured: false,
+    offloaded: false,
+  };
+  const timeout = integer(words[at]);
+  if (timeout !== undefined) {
+    row.timeout = timeout;
+    at++;
+  }
+  for (; at < words.length; at++) {
+    const word = words[at] as string;
+    if (word.charCodeAt(0) === 91 /* [ */) {
+      if (word === "[UNREPLIED]") row.unreplied = true;
+      else if (word === "[ASSURED]") row.assured = true;
+      else if (word === "[OFFLOAD]" || word === "[HW_OFFLOAD]") row.offloaded = true;
+      else return undefined;
+      continue;
+    }
+    const equals = word.indexOf("=");
+    if (equals === -1) {
+      if (row.source !== "" || !STATE.has(word)) return undefined;
+      row.state = word;
+    } else if (!field(row, word.slice(0, equals), word.slice(equals + 1))) return undefined;
+  }
+  return row.source !== "" && row.destination !== "" && row.replySource !== "" && row.replyDestination !== "" ? row : undefined;
+}
+
+/** Puts `name=value` into the row; false if it does not belong there. The second src= begins the reply direction. */
+function field(row: ConntrackEntry, name: string, value: string): boolean {
+  const reply = row.replySource !== "";
+  switch (name) {
+    case "src":
+      if (!isAddress(value) || reply) return false;
+      if (row.source === "") row.source = fromLongIpv6(value);
+      else row.replySource = fromLongIpv6(value);
+      return true;
+    case "dst":
+      if (!isAddress(value)) return false;
+      if (reply) row.replyDestination = fromLongIpv6(value);
+      else row.destination = fromLongIpv6(value);
+      return true;
+    case "sport":
+    case "dport":
+    case "packets":
+    case "bytes":
+    case "zone": {
+      const number = integer(value);
+      if (number === undefined) return false;
+      if (name !== "zone") row[(reply ? REPLY_FIELDS : FIELDS)[name]] = number;
+      else if (number !== 0) row.zone = number;
+      return true;
+    }
+    case "zone-orig":
+    case "zone-reply":
+      return integer(value) !== undefined;
+    case "mark":
+      row.mark = value;
+      return /^(?:0x[0-9a-f]{1,8}|\d{1,10})$/.test(value);
+    default:
+      return IGNORED.has(name) || (name === "vtag" && value !== "") || name === "vtag_orig" || name === "vtag_reply";
+  }
+}
+
+function integer(word: string | undefined): number | undefined {
+  return word !== undefined && /^\d{1,15}$/.test(word) ? Number(word) : undefined;
+}
+
+const isAddress = (value: string): boolean => /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}:[0-9a-fA-F:]{1,38}(?:\d{0,2}(?:\.\d{1,3}){3})?)$/.test(value);

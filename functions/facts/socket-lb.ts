@@ -1,0 +1,543 @@
+import { z } from "zod";
+import type { BpfCgroup } from "./bpf-cgroup.ts";
+import type { BpfLink } from "./bpf-link.ts";
+import type { BpfMap } from "./bpf-map.ts";
+import type { BpfMapDump, BpfMapElement } from "./bpf-map-dump.ts";
+import type { BpfProgram } from "./bpf-program.ts";
+import { attachNameOf } from "./bpftool.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { fromHexIpv6 } from "./ipv6.ts";
+
+/**
+ * Cilium's socket load balancing: programs attached to cgroups that replace a service's address by a backend's when a process calls connect() or
+ * sendmsg(), and the maps they look it up in. Decoded here because bytes, structs and "runs before" are not for CEL:
+ *
+ *     key: ac 11 5d 04 1f 90 01 00 06 00 00 00   172.17.93.4 port 8080, slot 1, protocol 6 (tcp), scope 0
+ *     value: d2 01 00 00 00 00 01 98 00 00 00 00   backend 466
+ */
+const Service = z.object({
+  line: z.int(),
+  /** The map it was read from; left out if the dump named a path and the path's map is not known. */
+  mapId: z.int().optional(),
+  pinned: z.string().optional(),
+  address: z.string(),
+  port: z.int(),
+  /** "tcp", "udp", "sctp", "any" or a number. */
+  protocol: z.string(),
+  /** 1: looked up from inside the cluster where that differs (internalTrafficPolicy), else 0. */
+  scope: z.int(),
+  /** How many backends the frontend counts. */
+  slots: z.int(),
+  /** `172.16.149.220:8080`; `unknown backend 466` if its map was not dumped, `missing backend 466` if it is not in its map. */
+  backends: z.array(z.string()),
+});
+const Program = z.object({
+  line: z.int(),
+  cgroup: z.string(),
+  attachType: z.string(),
+  programId: z.int(),
+  position: z.int(),
+  /** Runs first on that attach point: what it does not translate the next one sees. */
+  first: z.boolean(),
+  mapIds: z.array(z.int()),
+  servicesMapId: z.int().optional(),
+  backendsMapId: z.int().optional(),
+  /** True if its services map is the one pinned where the Cilium agent writes (tc/globals). */
+  servicesMapPinned: z.boolean(),
+  /** Attached by this bpf_link; left out of attachments that `bpftool cgroup detach` undoes. */
+  linkId: z.int().optional(),
+  name: z.string().optional(),
+});
+/** How it is known which of two is stale: only the other one's map is pinned where the agent writes, or the stale one is older. */
+const Basis = z.enum(["pin", "age"]);
+const pair = {
+  line: z.int(),
+  /** Of the stale program. */
+  cgroup: z.string(),
+  attachType: z.string(),
+  staleProgramId: z.int(),
+  staleMapId: z.int(),
+  staleLinkId: z.int().optional(),
+  /** What `bpftool cgroup detach` of any version wants: "connect4". */
+  staleAttachName: z.string(),
+  currentProgramId: z.int(),
+  currentMapId: z.int(),
+  currentCgroup: z.string(),
+  /** Line of the current program among the attached ones; `line` is the stale one's. */
+  currentProgramLine: z.int(),
+  basis: Basis,
+};
+const Duplicate = z.object({
+  ...pair,
+  /** Only a stale program that runs first does harm. */
+  staleRunsFirst: z.boolean(),
+});
+const Conflict = z.object({
+  ...pair,
+  staleBackendsMapId: z.int().optional(),
+  currentBackendsMapId: z.int().optional(),
+  /** `172.17.93.4:8080/tcp`. */
+  service: z.string(),
+  staleBackends: z.array(z.string()),
+  currentBackends: z.array(z.string()),
+  /** Lines of the service in the dumps of the two maps, and which outputs these are. */
+  staleLine: z.int(),
+  staleOutput: z.int().optional(),
+  currentLine: z.int(),
+  currentOutput: z.int().optional(),
+});
+const MapPair = z.object({
+  line: z.int(),
+  olderMapId: z.int(),
+  newerMapId: z.int(),
+  olderProgramIds: z.array(z.int()),
+  newerProgramIds: z.array(z.int()),
+  basis: Basis,
+  /** Services whose backends differ, as far as both maps were dumped. */
+  differing: z.array(z.string()),
+});
+const SocketLb = z.object({
+  services: z.array(Service),
+  programs: z.array(Program),
+  /** One row per service whose backends differ between the maps of two programs on one attach point, the stale one running first. */
+  conflicts: z.array(Conflict),
+  /** Two programs on one attach point that use different services maps, whether or not the maps were dumped. */
+  duplicates: z.array(Duplicate),
+  /** Two services maps in use while it is not known where their programs are attached, or which of the two is stale. */
+  mapPairs: z.array(MapPair),
+});
+type Service = z.infer<typeof Service> & Row;
+type SocketLb = z.infer<typeof SocketLb>;
+
+/** More rows than this are not made: one of each is proof enough. */
+const MAX_ROWS = 1000;
+
+interface Sources {
+  readonly "bpf-map"?: { rows: readonly (BpfMap & Row)[]; pinLookups: readonly unknown[] };
+  readonly "bpf-program"?: { rows: readonly (BpfProgram & Row)[] };
+  readonly "bpf-map-dump"?: BpfMapDump;
+  readonly "bpf-cgroup"?: { rows: readonly (BpfCgroup & Row)[] };
+  readonly "bpf-link"?: { rows: readonly (BpfLink & Row)[] };
+}
+
+export const socketLb = defineDerivedFact<SocketLb>({
+  id: "socket-lb",
+  title: "Cilium's socket load balancing: services, programs, and programs that contradict each other",
+  from: ["bpf-map", "bpf-program", "bpf-map-dump", "bpf-cgroup", "bpf-link"],
+  schema: SocketLb,
+  derive: (values) => derive(values as Sources),
+});
+
+interface Kind {
+  readonly role: "services" | "backends";
+  readonly family: 4 | 6;
+}
+
+/** What a map of this name holds. Names are cut at 15 characters; pins are not. */
+function kindOf(name: string | undefined): Kind | undefined {
+  const match = /^cilium_lb([46])_(serv|back)/.exec(name ?? "");
+  if (match === null) return undefined;
+  return { role: match[2] === "serv" ? "services" : "backends", family: match[1] === "6" ? 6 : 4 };
+}
+
+const isAgentPin = (path: string): boolean => /\/tc\/globals\/cilium_lb[46]_/.test(path);
+const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** One dumped map of services or backends. */
+interface Dump {
+  readonly kind: Kind;
+  mapId: number | undefined;
+  readonly pinned: string | undefined;
+  readonly rows: readonly BpfMapElement[];
+}
+
+function derive(sources: Sources): SocketLb {
+  const maps = new Map((sources["bpf-map"]?.rows ?? []).map((map) => [map.id, map]));
+  const programs = new Map((sources["bpf-program"]?.rows ?? []).map((program) => [program.id, program]));
+  const dumps = dumpsOf(sources["bpf-map-dump"], maps);
+  const agentMaps = agentMapsOf(maps, dumps);
+  const uses = usesOf(programs, maps, dumps);
+  const services = servicesOf(dumps, uses, agentMaps);
+  const byMap = new Map<number, Map<string, Service>>();
+  for (const service of services) {
+    if (service.mapId === undefined) continue;
+    const list = byMap.get(service.mapId) ?? new Map<string, Service>();
+    byMap.set(service.mapId, list.set(labelOf(service), service));
+  }
+  const attached = attachedOf(sources["bpf-cgroup"]?.rows ?? [], sources["bpf-link"]?.rows ?? [], programs, uses);
+  const found = pairsOf(attached, uses, agentMaps, byMap);
+  const undecided = attached.length === 0 ? unattachedPairs(maps, programs, uses, sources["bpf-program"] !== undefined) : found.undecided;
+  return {
+    services,
+    programs: attached.map(({ row, programId, linkId }) => {
+      const used = uses.get(programId);
+      const servicesMapId = used?.services.get(familyOf(row.attachType)) ?? used?.services.get(4) ?? used?.services.get(6);
+      const backendsMapId = used?.backends.get(familyOf(row.attachType))?.[0] ?? used?.backends.get(4)?.[0] ?? used?.backends.get(6)?.[0];
+      return {
+        ...placeOf(row),
+        cgroup: row.cgroup,
+        attachType: row.attachType,
+        programId,
+        position: row.position,
+        first: row.position === 1,
+        mapIds: programs.get(programId)?.mapIds ?? [],
+        ...(servicesMapId === undefined ? {} : { servicesMapId }),
+        ...(backendsMapId === undefined ? {} : { backendsMapId }),
+        servicesMapPinned: servicesMapId !== undefined && agentMaps.has(servicesMapId),
+        ...(linkId === undefined ? {} : { linkId }),
+        ...(row.name === undefined ? {} : { name: row.name }),
+      };
+    }),
+    conflicts: found.conflicts,
+    duplicates: found.duplicates,
+    mapPairs: undecided.map((pair) => mapPairOf(pair, maps, uses, agentMaps, byMap)),
+  };
+}
+
+/** Where a row was read: what every derived row inherits. */
+function placeOf(row: Row): Row {
+  return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
+}
+
+/** The dumps of service and backend maps, each map once. A dump by path gets the id of its map where the pins or equal contents tell it. */
+function dumpsOf(dump: BpfMapDump | undefined, maps: ReadonlyMap<number, BpfMap>): Dump[] {
+  const byName = new Map<string, BpfMapElement[]>();
+  for (const row of dump?.rows ?? []) {
+    const list = byName.get(row.map);
+    if (list === undefined) byName.set(row.map, [row]);
+    else list.push(row);
+  }
+  const byPin = new Map<string, number>();
+  for (const map of maps.values()) for (const path of map.pinned) byPin.set(path, map.id);
+  const byId = new Map<number, Dump>();
+  const byPath: Dump[] = [];
+  for (const { map, mapId, pinned } of dump?.maps ?? []) {
+    const id = mapId ?? (pinned === undefined ? undefined : byPin.get(pinned));
+    const kind =
+      kindOf(pinned === undefined ? undefined : baseName(pinned)) ??
+      kindOf(id === undefined ? undefined : maps.get(id)?.name) ??
+      kindOf(map.replace(/^name /, ""));
+    if (kind === undefined) continue;
+    const found: Dump = { kind, mapId: id, pinned, rows: byName.get(map) ?? [] };
+    if (mapId !== undefined) byId.set(mapId, { ...found, pinned: byId.get(mapId)?.pinned });
+    else byPath.push(found);
+  }
+  const dumps = [...byId.values()];
+  for (const candidate of byPath) {
+    if (candidate.mapId === undefined && candidate.rows.length > 0) {
+      const content = contentOf(candidate);
+      const equal = dumps.filter((other) => other.mapId !== undefined && sameKind(other.kind, candidate.kind) && contentOf(other) === content);
+      if (equal.length === 1) candidate.mapId = equal[0]?.mapId;
+    }
+    // The same map by id is there already: what is learnt is where it is pinned.
+    const twin = dumps.findIndex((other) => other.mapId !== undefined && other.mapId === candidate.mapId);
+    if (twin === -1) dumps.push(candidate);
+    else dumps[twin] = { ...(dumps[twin] as Dump), pinned: dumps[twin]?.pinned ?? candidate.pinned };
+  }
+  return dumps;
+}
+
+const sameKind = (a: Kind, b: Kind): boolean => a.role === b.role && a.family === b.family;
+
+function contentOf(dump: Dump): string {
+  return dump.rows
+    .map((row) => `${row.key ?? row.keyFields}=${row.value ?? row.valueFields}`)
+    .sort()
+    .join();
+}
+
+/** The maps pinned where the Cilium agent keeps the ones it writes. */
+function agentMapsOf(maps: ReadonlyMap<number, BpfMap>, dumps: readonly Dump[]): Set<number> {
+  const ids = new Set<number>();
+  for (const map of maps.values()) if (map.pinned.some(isAgentPin)) ids.add(map.id);
+  for (const dump of dumps) if (dump.mapId !== undefined && dump.pinned !== undefined && isAgentPin(dump.pinned)) ids.add(dump.mapId);
+  return ids;
+}
+
+/** The service and backend maps a program uses, per address family. */
+interface Uses {
+  readonly services: Map<4 | 6, number>;
+  readonly backends: Map<4 | 6, number[]>;
+}
+
+function usesOf(programs: ReadonlyMap<number, BpfProgram>, maps: ReadonlyMap<number, BpfMap>, dumps: readonly Dump[]): Map<number, Uses> {
+  const kinds = new Map<number, Kind>();
+  for (const dump of dumps) if (dump.mapId !== undefined) kinds.set(dump.mapId, dump.kind);
+  for (const map of maps.values()) {
+    const kind = kindOf(map.name);
+    if (kind !== undefined) kinds.set(map.id, kind);
+  }
+  const uses = new Map<number, Uses>();
+  for (const program of programs.values()) {
+    const used: Uses = { services: new Map(), backends: new Map() };
+    for (const mapId of program.mapIds) {
+      const kind = kinds.get(mapId);
+      if (kind?.role === "services") used.services.set(kind.family, mapId);
+      else if (kind !== undefined) used.backends.set(kind.family, [...(used.backends.get(kind.family) ?? []), mapId]);
+    }
+    if (used.services.size > 0) uses.set(program.id, used);
+  }
+  return uses;
+}
+
+/** Every service of every dumped services map. */
+function servicesOf(dumps: readonly Dump[], uses: ReadonlyMap<number, Uses>, agentMaps: ReadonlySet<number>): Service[] {
+  const backendDumps = dumps.filter((dump) => dump.kind.role === "backends").map((dump) => ({ dump, table: backendTable(dump) }));
+  const services: Service[] = [];
+  for (const dump of dumps) {
+    if (dump.kind.role !== "services") continue;
+    const { family } = dump.kind;
+    const ids = new Set<number>();
+    for (const used of uses.values()) {
+      if (dump.mapId !== undefined && used.services.get(family) === dump.mapId) for (const id of used.backends.get(family) ?? []) ids.add(id);
+    }
+    const byAgent = (candidate: Dump) =>
+      (candidate.mapId !== undefined && agentMaps.has(candidate.mapId)) || (candidate.pinned !== undefined && isAgentPin(candidate.pinned));
+    const tables = backendDumps
+      .filter(({ dump: other }) => other.kind.family === family && ((other.mapId !== undefined && ids.has(other.mapId)) || (byAgent(dump) && byAgent(other))))
+      .map(({ table }) => table);
+    for (const service of frontends(dump, tables)) services.push(service);
+  }
+  return services;
+}
+
+/** Backend id → `address:port`. */
+function backendTable(dump: Dump): Map<number, string> {
+  const table = new Map<number, string>();
+  const addressDigits = dump.kind.family === 4 ? 8 : 32;
+  for (const { key, value } of dump.rows) {
+    // The key is the backend's id: 4 bytes, 2 in old versions.
+    if (key === undefined || value === undefined || key.length > 8 || value.length < addressDigits + 6) continue;
+    const address = addressOf(value.slice(0, addressDigits));
+    const port = bigEndian(value, addressDigits / 2);
+    table.set(littleEndian(key, 0, key.length / 2), dump.kind.family === 4 ? `${address}:${port}` : `[${address}]:${port}`);
+  }
+  return table;
+}
+
+/** The services of one dump: the entry of slot 0 is the frontend, the others name its backends. */
+function frontends(dump: Dump, tables: readonly Map<number, string>[]): Service[] {
+  const digits = dump.kind.family === 4 ? 8 : 32;
+  const found = new Map<string, { service: Service; slots: Map<number, number>; place: number }>();
+  for (const row of dump.rows) {
+    const { key, value } = row;
+    if (key?.length !== digits + 16 || value === undefined || value.length < 16) continue;
+    const slot = littleEndian(key, digits / 2 + 2, 2);
+    const identity = key.slice(0, digits + 4) + key.slice(digits + 8, digits + 12);
+    let entry = found.get(identity);
+    if (entry === undefined) {
+      const service: Service = {
+        ...placeOf(row),
+        ...(dump.mapId === undefined ? {} : { mapId: dump.mapId }),
+        ...(dump.pinned === undefined ? {} : { pinned: dump.pinned }),
+        address: addressOf(key.slice(0, digits)),
+        port: bigEndian(key, digits / 2),
+        protocol: protocolOf(littleEndian(key, digits / 2 + 4, 1)),
+        scope: littleEndian(key, digits / 2 + 5, 1),
+        slots: 0,
+        backends: [],
+      };
+      entry = { service, slots: new Map(), place: slot };
+      found.set(identity, entry);
+    }
+    if (slot === 0) entry.service.slots = littleEndian(value, 4, 2);
+    else {
+      entry.slots.set(slot, littleEndian(value, 0, 4));
+      // The line to show is the one that names the first backend.
+      if (entry.place === 0 || slot < entry.place) {
+        Object.assign(entry.service, placeOf(row));
+        entry.place = slot;
+      }
+    }
+  }
+  return [...found.values()].map(({ service, slots }) => {
+    const ids = [...slots].sort(([a], [b]) => a - b).filter(([slot]) => service.slots === 0 || slot <= service.slots);
+    const named = ids.map(([, id]) => tables.find((table) => table.has(id))?.get(id) ?? `${tables.length === 0 ? "unknown" : "missing"} backend ${id}`);
+    return { ...service, backends: named };
+  });
+}
+
+const byteAt = (hex: string, index: number): number => Number.parseInt(hex.slice(2 * index, 2 * index + 2), 16);
+const bigEndian = (hex: string, index: number): number => byteAt(hex, index) * 256 + byteAt(hex, index + 1);
+function littleEndian(hex: string, index: number, bytes: number): number {
+  let number = 0;
+  for (let i = bytes - 1; i >= 0; i--) number = number * 256 + byteAt(hex, index + i);
+  return number;
+}
+
+function addressOf(hex: string): string {
+  return hex.length === 8 ? [0, 1, 2, 3].map((index) => byteAt(hex, index)).join(".") : fromHexIpv6(hex);
+}
+
+const PROTOCOLS: Readonly<Record<number, string>> = { 0: "any", 6: "tcp", 17: "udp", 132: "sctp" };
+const protocolOf = (number: number): string => PROTOCOLS[number] ?? String(number);
+
+/** `172.17.93.4:8080/tcp`, with `/i` for the internal scope, as `cilium bpf lb list` writes it. */
+function labelOf({ address, port, protocol, scope }: Service): string {
+  return `${address.includes(":") ? `[${address}]` : address}:${port}/${protocol}${scope === 1 ? "/i" : ""}`;
+}
+
+/** A program that does socket load balancing, on its attach point. */
+interface Attached {
+  readonly row: BpfCgroup & Row;
+  readonly programId: number;
+  readonly linkId: number | undefined;
+}
+
+function attachedOf(
+  rows: readonly (BpfCgroup & Row)[],
+  links: readonly BpfLink[],
+  programs: ReadonlyMap<number, BpfProgram>,
+  uses: ReadonlyMap<number, Uses>,
+): Attached[] {
+  // A listing of what is in effect repeats what is attached above: it only serves where nothing else was captured.
+  const own = rows.filter((row) => !row.effective);
+  return (own.length > 0 ? own : rows)
+    .filter((row) => uses.has(row.programId) || /^(?:cil_)?sock[46]_/.test(row.name ?? programs.get(row.programId)?.name ?? ""))
+    .map((row) => {
+      const link = links.find((candidate) => candidate.programId === row.programId && (candidate.attachType ?? row.attachType) === row.attachType);
+      return { row, programId: row.programId, linkId: link?.id };
+    });
+}
+
+const familyOf = (attachType: string): 4 | 6 => (/(?:inet|udp)6/.test(attachType) ? 6 : 4);
+const isInside = (cgroup: string, outer: string): boolean => cgroup === outer || cgroup.startsWith(outer === "/" ? "/" : `${outer}/`);
+/** Of a cgroup's programs the kernel runs its own first, then its parents'. */
+const runsBefore = (a: BpfCgroup, b: BpfCgroup): boolean => (a.cgroup === b.cgroup ? a.position < b.position : isInside(a.cgroup, b.cgroup));
+
+/** Two services maps of which one should not be in use. */
+interface UndecidedPair {
+  readonly a: number;
+  readonly b: number;
+}
+
+/** Programs on one attach point (the same cgroup, or one inside the other) that use different services maps. */
+function pairsOf(
+  attached: readonly Attached[],
+  uses: ReadonlyMap<number, Uses>,
+  agentMaps: ReadonlySet<number>,
+  byMap: ReadonlyMap<number, ReadonlyMap<string, Service>>,
+): { conflicts: SocketLb["conflicts"]; duplicates: SocketLb["duplicates"]; undecided: UndecidedPair[] } {
+  const conflicts: SocketLb["conflicts"] = [];
+  const duplicates: SocketLb["duplicates"] = [];
+  const undecided = new Map<string, UndecidedPair>();
+  const seen = new Set<string>();
+  const byType = new Map<string, Attached[]>();
+  for (const one of attached) byType.set(one.row.attachType, [...(byType.get(one.row.attachType) ?? []), one]);
+  for (const [attachType, group] of byType) {
+    for (const family of [familyOf(attachType), familyOf(attachType) === 4 ? 6 : 4] as const) {
+      const current = group
+        .filter((one) => servicesOfProgram(one, uses, family) !== undefined)
+        .reduce<Attached | undefined>((best, one) => {
+          if (best === undefined) return one;
+          const [a, b] = [servicesOfProgram(best, uses, family) as number, servicesOfProgram(one, uses, family) as number];
+          if (agentMaps.has(a) !== agentMaps.has(b)) return agentMaps.has(b) ? one : best;
+          return b > a ? one : best;
+        }, undefined);
+      if (current === undefined) continue;
+      const currentMapId = servicesOfProgram(current, uses, family) as number;
+      for (const stale of group) {
+        const staleMapId = servicesOfProgram(stale, uses, family);
+        if (staleMapId === undefined || staleMapId === currentMapId) continue;
+        if (!isInside(stale.row.cgroup, current.row.cgroup) && !isInside(current.row.cgroup, stale.row.cgroup)) continue;
+        const staleRunsFirst = runsBefore(stale.row, current.row);
+        const basis = agentMaps.has(currentMapId) ? "pin" : "age";
+        if (basis === "age" && !staleRunsFirst) {
+          // The newer one runs first and no pin tells which one the agent writes: either may be the stale one.
+          undecided.set(`${staleMapId} ${currentMapId}`, { a: staleMapId, b: currentMapId });
+          continue;
+        }
+        const base = {
+          ...placeOf(stale.row),
+          cgroup: stale.row.cgroup,
+          attachType,
+          staleProgramId: stale.programId,
+          staleMapId,
+          ...(stale.linkId === undefined ? {} : { staleLinkId: stale.linkId }),
+          staleAttachName: attachNameOf(attachType),
+          currentProgramId: current.programId,
+          currentMapId,
+          currentCgroup: current.row.cgroup,
+          currentProgramLine: current.row.line,
+          basis: basis as "pin" | "age",
+        };
+        const key = `${stale.row.cgroup} ${attachType} ${stale.programId}`;
+        if (!seen.has(key) && duplicates.length < MAX_ROWS) duplicates.push({ ...base, staleRunsFirst });
+        seen.add(key);
+        if (!staleRunsFirst || !/connect|sendmsg/.test(attachType)) continue;
+        const staleBackendsMapId = uses.get(stale.programId)?.backends.get(family)?.[0];
+        const currentBackendsMapId = uses.get(current.programId)?.backends.get(family)?.[0];
+        for (const { service, old, now } of differences(byMap.get(staleMapId), byMap.get(currentMapId))) {
+          if (conflicts.length >= MAX_ROWS) break;
+          conflicts.push({
+            ...base,
+            ...(staleBackendsMapId === undefined ? {} : { staleBackendsMapId }),
+            ...(currentBackendsMapId === undefined ? {} : { currentBackendsMapId }),
+            service,
+            staleBackends: old.backends,
+            currentBackends: now.backends,
+            staleLine: old.line,
+            ...(old.output === undefined ? {} : { staleOutput: old.output }),
+            currentLine: now.line,
+            ...(now.output === undefined ? {} : { currentOutput: now.output }),
+          });
+        }
+      }
+    }
+  }
+  return { conflicts, duplicates, undecided: [...undecided.values()] };
+}
+
+const servicesOfProgram = (one: Attached, uses: ReadonlyMap<number, Uses>, family: 4 | 6): number | undefined => uses.get(one.programId)?.services.get(family);
+
+/** Services that both maps know, with other backends. Nothing is concluded from backends whose map was not dumped. */
+function* differences(
+  stale: ReadonlyMap<string, Service> | undefined,
+  current: ReadonlyMap<string, Service> | undefined,
+): Generator<{ service: string; old: Service; now: Service }> {
+  for (const [service, old] of stale ?? []) {
+    const now = current?.get(service);
+    if (now === undefined || [...old.backends, ...now.backends].some((backend) => backend.startsWith("unknown "))) continue;
+    if (old.backends.toSorted().join() !== now.backends.toSorted().join()) yield { service, old, now };
+  }
+}
+
+/** Where no attach point was captured: two services maps of one name and shape, both in use by programs of cgroups. */
+function unattachedPairs(
+  maps: ReadonlyMap<number, BpfMap>,
+  programs: ReadonlyMap<number, BpfProgram>,
+  uses: ReadonlyMap<number, Uses>,
+  programsKnown: boolean,
+): UndecidedPair[] {
+  const used = new Set<number>();
+  for (const [id, { services }] of uses) if (programs.get(id)?.type.startsWith("cgroup_sock")) for (const mapId of services.values()) used.add(mapId);
+  const candidates = [...maps.values()].filter((map) => kindOf(map.name)?.role === "services" && (!programsKnown || used.has(map.id)));
+  const shape = (map: BpfMap) => `${map.name} ${map.type} ${map.keyBytes} ${map.valueBytes}`;
+  const pairs: UndecidedPair[] = [];
+  for (const [i, a] of candidates.entries()) {
+    for (const b of candidates.slice(i + 1)) if (shape(a) === shape(b) && pairs.length < 20) pairs.push({ a: a.id, b: b.id });
+  }
+  return pairs;
+}
+
+function mapPairOf(
+  { a, b }: UndecidedPair,
+  maps: ReadonlyMap<number, BpfMap & Row>,
+  uses: ReadonlyMap<number, Uses>,
+  agentMaps: ReadonlySet<number>,
+  byMap: ReadonlyMap<number, ReadonlyMap<string, Service>>,
+): SocketLb["mapPairs"][number] {
+  const byPin = agentMaps.has(a) !== agentMaps.has(b);
+  const newer = byPin ? (agentMaps.has(a) ? a : b) : Math.max(a, b);
+  const older = newer === a ? b : a;
+  const programsOf = (mapId: number) => [...uses].filter(([, { services }]) => [...services.values()].includes(mapId)).map(([id]) => id);
+  return {
+    ...placeOf(maps.get(older) ?? { line: 1 }),
+    olderMapId: older,
+    newerMapId: newer,
+    olderProgramIds: programsOf(older),
+    newerProgramIds: programsOf(newer),
+    basis: byPin ? "pin" : "age",
+    differing: [...differences(byMap.get(older), byMap.get(newer))].slice(0, MAX_ROWS).map(({ service }) => service),
+  };
+}
