@@ -1,7 +1,11 @@
 import { z } from "zod";
-import { hasLetter, hasOption } from "./command.ts";
+import { hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily, parseMac } from "./ip-address.ts";
+import { familyScope, filterValue, ipCommand, mergeFamilies, wholeFamilies } from "./ip-command.ts";
 import { asString, asStrings, jsonElements } from "./json.ts";
+import { isPrompt, withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
 
 /**
  * Neighbours (ARP and NDP entries) of every interface.
@@ -11,96 +15,170 @@ import { asString, asStrings, jsonElements } from "./json.ts";
  */
 const Neighbor = z.object({
   line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
   /** Without prefix length. */
   address: z.string(),
   interface: z.string(),
   /** Lower case, colons; absent while unresolved. */
   mac: z.string().optional(),
-  /** One of the kernel's NUD states in upper case; "UNKNOWN" where a format does not tell (`arp` of a complete entry). */
+  /** One of the kernel's NUD states in upper case; "UNKNOWN" where a format does not tell (`arp` of a complete entry, `ip -br`). */
   state: z.string(),
   router: z.boolean(),
   proxy: z.boolean(),
+  /** Who made it, where `ip` tells: "static", "kernel", "zebra", … */
+  protocol: z.string().optional(),
 });
 const Neighbors = z.object({ rows: z.array(Neighbor) });
 type Neighbor = z.infer<typeof Neighbor>;
+type Entry = Omit<Neighbor, "line">;
 
-const STATE = "(?:PERMANENT|NOARP|REACHABLE|STALE|NONE|INCOMPLETE|DELAY|PROBE|FAILED)";
-const IP_NEIGH = new RegExp(
-  `^([0-9a-fA-F.:]+) dev (\\S+)(?: (?:lladdr) ([0-9a-f:]{2,59}))?((?: (?:router|proxy|extern_learn|extern_valid|managed|offload))*)(?: (?:ref \\d+))?(?: used [\\d/]+)?(?: probes \\d+)?( ${STATE})?(?: proto \\S+)?$`,
-);
-// Address HWtype HWaddress Flags Mask Iface
-const ARP_N = /^([0-9.]{7,15})\s+(?:(\w+)\s+([0-9a-fA-F:]{11,59})\s+([CMP!]+)\s*(?:\*|[0-9.]{7,15})?|\(incomplete\))\s+(\S+)$/;
-// ? (10.240.0.1) at 16:21:b4:47:93:4a [ether] PERM on azure0
-const ARP_AN = /^(?:\S+) \(([0-9.]{7,15})\) at (?:([0-9a-fA-F:]{11,59})(?: \[\w+\])?|<?\(?incomplete\)?>?)( PERM)?(?: PUB)?\s+on (\S+)$/;
-const ARP_HEADER = /^(?:Address\s+HWtype\s+HWaddress|Entries: \d+)/;
+const STATES = new Set(["PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED"]);
+const FLAGS = new Set(["router", "proxy", "extern_learn", "extern_valid", "managed", "offload"]);
+const NAME = /^[^\s/]{1,127}$/;
+const NUMBER = /^\d{1,10}$/;
+/** The arp options that take the next word with them. */
+const ARP_VALUES = ["-i", "--device", "-H", "-t", "--hw-type", "-A", "-p", "--protocol"];
 
 export const neighbor = defineFact({
   id: "neighbor",
   title: "Neighbours (ARP, NDP) of every interface",
   commands: [{ argv: ["ip", "-j", "neigh", "show"] }],
   recognize(argv): View | undefined {
-    if (argv[0] === "arp" && !hasOption(argv, "-d", "-s", "-f")) {
-      return { format: hasLetter(argv, "a") ? "arp-an" : "arp-n", complete: false, scope: "", rank: 1 };
+    if (argv[0] === "cat" && argv[1] === "/proc/net/arp" && argv.length === 2) return { format: "arp", complete: true, scope: "ipv4", rank: 1 };
+    if (argv[0] === "arp") {
+      if (hasOption(argv, "-d", "-s", "-f", "--delete", "--set", "--file", "-h", "-V")) return undefined;
+      const filters = argv.filter(
+        (word, i) => i > 0 && (!word.startsWith("-") || word === "-i") && !(ARP_VALUES.includes(argv[i - 1] as string) && argv[i - 1] !== "-i"),
+      );
+      return { format: "arp", complete: filters.length === 0, scope: familyScope("ipv4", filters), rank: 1 };
     }
-    if (argv[0] !== "ip") return undefined;
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
-    if (!/^n(?:e|ei|eig|eigh|eighbor|eighbour)?$/.test(words[0] ?? "")) return undefined;
-    if (words[1] !== undefined && !/^(?:s|sh|show|l|ls|list)$/.test(words[1])) return undefined;
-    const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
-    return { format: json ? "json" : "text", complete: words.length <= 2, scope: "", rank: json ? 3 : 2 };
+    const command = ipCommand(argv);
+    if (command?.object !== "neighbor") return undefined;
+    // `nud all` shows more than the default, which leaves out entries that need no resolution.
+    const all = command.filters.join(" ") === "nud all";
+    const format = command.json ? "json" : command.brief ? "brief" : "text";
+    const rank = (command.json ? 6 : 4) + (all ? 1 : 0) - (command.brief ? 2 : 0);
+    return { format, complete: all || command.filters.length === 0, scope: familyScope(command.family, all ? [] : command.filters), rank };
   },
   schema: Neighbors,
-  parse({ text, view }) {
+  parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: Neighbor[] = [];
+    // `ip neigh show dev eth0` does not repeat the device.
+    const device = filterValue(ipCommand(argv)?.filters ?? [], "dev");
     if (view.format === "json") {
-      for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-        const address = asString(value["dst"]);
-        const dev = asString(value["dev"]);
-        if (address === undefined || dev === undefined) {
-          if (Object.keys(value).length > 0) unparsed.add(line, quote);
-          continue;
-        }
-        const mac = asString(value["lladdr"]);
-        const row = { line, address, interface: dev, ...(mac === undefined ? {} : { mac }), state: asStrings(value["state"])[0] ?? "NONE" };
-        rows.push(Object.assign(row, { router: "router" in value, proxy: "proxy" in value, text: quote }));
+      for (const { value, line, text: quote } of jsonElements(withoutPrompts(text), unparsed)) {
+        const entry = fromJson(value, device);
+        if (entry !== undefined) rows.push(Object.assign({ line, ...entry }, { text: quote }));
+        else if (Object.keys(value).length > 0) unparsed.add(line, quote);
       }
       return unparsed.with({ rows });
     }
+    const read = view.format === "text" ? ipNeigh : view.format === "brief" ? briefNeigh : arp;
     for (const { line, text: content } of lines(text)) {
-      const row = view.format === "text" ? ipNeigh(content) : arp(content);
-      if (row !== undefined) rows.push({ line, ...row });
-      else if (!ARP_HEADER.test(content)) unparsed.add(line, content);
+      const entry = read(content.trim().split(/\s+/), device);
+      if (entry !== undefined) rows.push({ line, ...entry });
+      else if (!ARP_FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows });
   },
+  merge: (parts) => mergeFamilies(parts),
+  whole: wholeFamilies,
 });
 
-function ipNeigh(content: string): Omit<Neighbor, "line"> | undefined {
-  const match = IP_NEIGH.exec(content);
-  if (match === null) return undefined;
-  const [, address, dev, mac, flags, state] = match as unknown as [string, string, string, string | undefined, string, string | undefined];
-  return {
-    address,
-    interface: dev,
-    ...(mac === undefined ? {} : { mac }),
-    state: state?.trim() ?? "NONE",
-    router: flags.includes("router"),
-    proxy: flags.includes("proxy"),
-  };
+function fromJson(value: Record<string, unknown>, device: string | undefined): Entry | undefined {
+  const address = asString(value["dst"]) ?? "";
+  const family = addressFamily(address);
+  const dev = asString(value["dev"]) ?? device;
+  if (family === undefined || dev === undefined) return undefined;
+  const optional = { mac: parseMac(asString(value["lladdr"]) ?? ""), protocol: asString(value["protocol"]) };
+  const state = asStrings(value["state"])[0] ?? "NONE";
+  return { family, address, interface: dev, state, router: "router" in value, proxy: "proxy" in value, ...present(optional) };
 }
 
-function arp(content: string): Omit<Neighbor, "line"> | undefined {
-  const flags = { router: false, proxy: false };
-  const table = ARP_N.exec(content);
-  if (table !== null) {
-    const [, address, , mac, letters, dev] = table as unknown as [string, string, string?, string?, string?, string?];
-    if (mac === undefined) return { address, interface: dev ?? "", state: "INCOMPLETE", ...flags };
-    return { address, interface: dev ?? "", mac: mac.toLowerCase(), state: letters?.includes("M") ? "PERMANENT" : "UNKNOWN", ...flags };
+/** `10.0.0.3 dev eth0 lladdr 02:00:00:00:00:03 router ref 1 used 1/1/1probes 0 REACHABLE proto static` (BusyBox has a blank before `probes`) */
+function ipNeigh(words: readonly string[], device: string | undefined): Entry | undefined {
+  const address = words[0] ?? "";
+  const family = addressFamily(address);
+  if (family === undefined) return undefined;
+  const flags: string[] = [];
+  let dev = device;
+  let mac: string | undefined;
+  let protocol: string | undefined;
+  let state: string | undefined;
+  for (let i = 1; i < words.length; i++) {
+    const word = words[i] as string;
+    const next = words[i + 1] ?? "";
+    if (FLAGS.has(word)) flags.push(word);
+    else if (STATES.has(word) && state === undefined) state = word;
+    else if (word === "dev" && NAME.test(next)) dev = words[++i];
+    else if (word === "proto" && NAME.test(next)) protocol = words[++i];
+    else if ((word === "ref" || word === "probes") && NUMBER.test(next)) i++;
+    else if (word === "used" && /^[\d/]{1,40}$/.test(next)) i++;
+    else if (word === "used" && /^[\d/]{1,40}probes$/.test(next) && NUMBER.test(words[i + 2] ?? "")) i += 2;
+    else if (word === "lladdr" && (parseMac(next) !== undefined || addressFamily(next) !== undefined)) {
+      // Neighbours of tunnels have an IP address here.
+      mac = parseMac(next);
+      i++;
+    } else return undefined;
   }
-  const bsd = ARP_AN.exec(content);
-  if (bsd === null) return undefined;
-  const [, address, mac, permanent, dev] = bsd as unknown as [string, string, string | undefined, string | undefined, string];
-  if (mac === undefined) return { address, interface: dev, state: "INCOMPLETE", ...flags };
-  return { address, interface: dev, mac: mac.toLowerCase(), state: permanent === undefined ? "UNKNOWN" : "PERMANENT", ...flags };
+  if (dev === undefined) return undefined;
+  const proxy = flags.includes("proxy");
+  return { family, address, interface: dev, ...present({ mac }), state: state ?? "NONE", router: flags.includes("router"), proxy, ...present({ protocol }) };
+}
+
+/** `10.0.0.3                                eth0             02:00:00:00:00:03` */
+function briefNeigh(words: readonly string[], device: string | undefined): Entry | undefined {
+  const [address, second, third] = words as [string, string?, string?];
+  const family = addressFamily(address);
+  const interfaceShown = second !== undefined && parseMac(second) === undefined;
+  const dev = interfaceShown ? second : device;
+  const hardware = interfaceShown ? third : second;
+  const mac = parseMac(hardware ?? "");
+  if (family === undefined || dev === undefined || !NAME.test(dev) || (hardware !== undefined && mac === undefined)) return undefined;
+  return { family, address, interface: dev, ...present({ mac }), state: "UNKNOWN", router: false, proxy: false };
+}
+
+const ARP_FRAME = /^(?:Address\s+HWtype\s+HWaddress\s.*|IP address\s+HW type\s+Flags\s.*|Entries: \d+\s+Skipped: \d+\s+Found: \d+)$/;
+const NO_MAC = new Set(["<from_interface>", "*"]);
+const INCOMPLETE = new Set(["(incomplete)", "<incomplete>"]);
+
+function arp(words: readonly string[]): Entry | undefined {
+  return (words[1]?.startsWith("(") && words[2] === "at" ? arpSentence(words) : words[1]?.startsWith("0x") ? arpProc(words) : arpTable(words)) ?? undefined;
+}
+
+function arpEntry(address: string, dev: string, hardware: string, permanent: boolean, proxy: boolean): Entry | undefined {
+  const mac = parseMac(hardware);
+  const incomplete = INCOMPLETE.has(hardware);
+  if (addressFamily(address) !== "ipv4" || !NAME.test(dev) || (mac === undefined && !incomplete && !NO_MAC.has(hardware))) return undefined;
+  const state = incomplete ? "INCOMPLETE" : permanent ? "PERMANENT" : "UNKNOWN";
+  return { family: "ipv4", address, interface: dev, ...present({ mac }), state, router: false, proxy };
+}
+
+/** `10.0.0.1   ether   02:00:00:00:00:01   CM   *   eth0`, `10.0.0.77   (incomplete)   eth0` */
+function arpTable(words: readonly string[]): Entry | undefined {
+  const [address, type, hardware, flags] = words as [string, string?, string?, string?];
+  const dev = words.at(-1) as string;
+  if (type !== undefined && INCOMPLETE.has(type)) return words.length === 3 ? arpEntry(address, dev, type, false, false) : undefined;
+  if (words.length < 5 || words.length > 6 || !/^[CMP!]{1,4}$/.test(flags ?? "") || !/^(?:\*|[a-z0-9/-]{2,20})$/i.test(type ?? "")) return undefined;
+  return arpEntry(address, dev, hardware ?? "", flags?.includes("M") ?? false, flags?.includes("P") ?? false);
+}
+
+/** `? (10.0.0.1) at 02:00:00:00:00:01 [ether] PERM PUB on eth0`; BusyBox says PUP. */
+function arpSentence(words: readonly string[]): Entry | undefined {
+  const on = words.length - 2;
+  const between = words.slice(4, on);
+  if (words[on] !== "on" || on < 4 || !between.every((word) => /^(?:\[[a-z0-9/-]{1,20}\]|PERM|PUB|PUP|PROXY|TRAIL)$/i.test(word))) return undefined;
+  const proxy = between.includes("PUB") || between.includes("PUP");
+  return arpEntry((words[1] as string).slice(1, -1), words[on + 1] as string, words[3] as string, between.includes("PERM"), proxy);
+}
+
+/** `10.0.0.77        0x1         0x0         00:00:00:00:00:00     *        eth0` */
+function arpProc(words: readonly string[]): Entry | undefined {
+  const [address, , flags, hardware] = words as [string, string, string?, string?];
+  if (words.length !== 6 || !/^0x[0-9a-f]{1,4}$/.test(flags ?? "")) return undefined;
+  const bits = Number(flags);
+  const proxy = (bits & 8) !== 0;
+  const shown = proxy ? "*" : (bits & 6) === 0 ? "<incomplete>" : (hardware ?? "");
+  return arpEntry(address, words[5] as string, shown, (bits & 4) !== 0, proxy);
 }

@@ -1,0 +1,205 @@
+import { z } from "zod";
+import { hasOption } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { readIfconfig } from "./ifconfig.ts";
+import { parsePrefix } from "./ip-address.ts";
+import { familyScope, filterValue, ipCommand, mergeFamilies, wholeFamilies } from "./ip-command.ts";
+import { type AddressText, readLinkText, split } from "./ip-link-text.ts";
+import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
+import { isPrompt, withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * IP addresses of the interfaces.
+ *
+ *     2: br0    inet 10.9.1.1/24 brd 10.9.1.255 scope global br0:1
+ *     2: br0    inet6 fe80::e48d:bfff:fe71:d4c0/64 scope link tentative
+ */
+const Address = z.object({
+  line: z.int(),
+  interface: z.string(),
+  family: z.enum(["ipv4", "ipv6"]),
+  /** Without prefix length. */
+  address: z.string(),
+  /** With a peer it is the peer's. */
+  prefixLength: z.int().optional(),
+  /** "global", "link", "host", "site", or a number. */
+  scope: z.string().optional(),
+  /** The other end of a point-to-point address. */
+  peer: z.string().optional(),
+  broadcast: z.string().optional(),
+  /** IPv4 only. */
+  label: z.string().optional(),
+  /** Who set it, where `ip` tells: "kernel_ll", "kernel_ra", … */
+  protocol: z.string().optional(),
+  /** "dynamic", "secondary", "deprecated", "tentative", "dadfailed", "noprefixroute", … */
+  flags: z.array(z.string()),
+});
+const Addresses = z.object({ rows: z.array(Address) });
+type Address = z.infer<typeof Address>;
+
+const FLAGS = new Set(
+  "secondary temporary nodad optimistic dadfailed home deprecated tentative permanent mngtmpaddr noprefixroute autojoin stable-privacy dynamic".split(" "),
+);
+const LINK_NAME = /^[^\s/]{1,127}$/;
+const SCOPE = /^(?:global|site|link|host|nowhere|\d{1,3})$/;
+
+export const address = defineFact({
+  id: "address",
+  title: "IP addresses of the interfaces",
+  commands: [{ argv: ["ip", "-j", "addr", "show"] }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "ifconfig") {
+      const others = argv.slice(1).filter((word) => !/^-[av]+$/.test(word));
+      if (others.length > 1 || hasOption(others, "-s")) return undefined;
+      // ifconfig shows one IPv4 address per label: others may exist.
+      return { format: "ifconfig", complete: false, scope: others.length === 0 ? "" : ` ${others[0]}`, rank: 1 };
+    }
+    const command = ipCommand(argv);
+    if (command?.object !== "address") return undefined;
+    const format = command.json ? "json" : command.brief ? "brief" : "text";
+    const rank = (command.json ? 4 : 2) + (command.brief ? 0 : 1);
+    return { format, complete: command.filters.length === 0, scope: familyScope(command.family, command.filters), rank };
+  },
+  schema: Addresses,
+  parse({ text, argv, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Address[] = [];
+    if (view.format === "json") fromJson(rows, text, unparsed);
+    else if (view.format === "brief") readBrief(rows, text, unparsed);
+    else if (view.format === "ifconfig") {
+      for (const block of readIfconfig(text, unparsed)) {
+        for (const shown of block.addresses) rows.push({ ...shown, interface: block.interface, ...present({ label: block.label }), flags: [] });
+      }
+    } else {
+      // `ip addr show scope global` does not print the scope again.
+      const scope = filterValue(ipCommand(argv)?.filters ?? [], "scope");
+      for (const shown of readLinkText(text, unparsed).addresses) {
+        if (shown.words[0] === "valid_lft") continue;
+        const row = inet(shown);
+        if (row === undefined) unparsed.add(shown.line, shown.words.join(" "));
+        else rows.push(row.scope === undefined && scope !== undefined ? { ...row, scope } : row);
+      }
+    }
+    return unparsed.with({ rows });
+  },
+  merge: (parts) => mergeFamilies(parts),
+  whole: wholeFamilies,
+});
+
+/** `inet 192.0.2.1 peer 192.0.2.2/32 brd 192.0.2.255 scope global secondary eth0:1` */
+function inet({ line, interface: name, words }: AddressText): Address | undefined {
+  const own = parsePrefix(words[1] ?? "");
+  if (own === undefined || own.family !== (words[0] === "inet" ? "ipv4" : "ipv6")) return undefined;
+  const row: Address = { line, interface: name, family: own.family, address: own.address, flags: [] };
+  let prefixLength = own.length;
+  for (let i = 2; i < words.length; i++) {
+    const word = words[i] as string;
+    const value = words[i + 1];
+    if (FLAGS.has(word)) row.flags.push(word);
+    else if (word === "scope" && value !== undefined && SCOPE.test(value)) row.scope = words[++i] as string;
+    else if (word === "brd" && parsePrefix(value ?? "") !== undefined) row.broadcast = words[++i] as string;
+    else if (word === "peer" && parsePrefix(value ?? "") !== undefined) {
+      const peer = parsePrefix(words[++i] as string);
+      row.peer = peer?.address as string;
+      prefixLength = peer?.length ?? prefixLength;
+    } else if (word === "any" && parsePrefix(value ?? "") !== undefined) i++;
+    else if (word === "metric" && /^\d{1,10}$/.test(value ?? "")) i++;
+    else if (word === "proto" && value !== undefined) row.protocol = words[++i] as string;
+    // -o: what was on the next line
+    else if ((word === "valid_lft" || word === "preferred_lft") && value !== undefined) i++;
+    // The label ends the line.
+    else if (i === words.length - 1 && own.family === "ipv4" && LINK_NAME.test(word)) row.label = word;
+    else return undefined;
+  }
+  return { ...row, ...present({ prefixLength }) };
+}
+
+/** `eth0@if2         UP             10.9.0.1/24 metric 100 192.0.2.1 peer 192.0.2.2/32 fe80::1/64` */
+function readBrief(rows: Address[], text: string, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    const words = content.trim().split(/\s+/);
+    const [name, state] = words as [string, string?];
+    const found: Address[] = [];
+    let strange = !LINK_NAME.test(name) || !/^(?:UNKNOWN|NOTPRESENT|DOWN|LOWERLAYERDOWN|TESTING|DORMANT|UP)$/.test(state ?? "");
+    for (let i = 2; i < words.length && !strange; i++) {
+      const own = parsePrefix(words[i] as string);
+      const peer = words[i + 1] === "peer" ? parsePrefix(words[i + 2] ?? "") : undefined;
+      if (own === undefined || (words[i + 1] === "peer" && peer === undefined)) {
+        strange = true;
+        break;
+      }
+      if (peer !== undefined) i += 2;
+      if (words[i + 1] === "metric") i += 2;
+      const { family, address: ownAddress } = own;
+      const length = { prefixLength: (peer ?? own).length, peer: peer?.address };
+      found.push({ line, interface: split(name).interface, family, address: ownAddress, ...present(length), flags: [] });
+    }
+    if (!strange) rows.push(...found);
+    else if (!isPrompt(content)) unparsed.add(line, content);
+  }
+}
+
+type Json = Record<string, unknown>;
+
+function fromJson(rows: Address[], text: string, unparsed: UnparsedLines): void {
+  const given = withoutPrompts(text);
+  const elements = jsonElements(given, unparsed);
+  let start = 0;
+  for (const [i, { value, line, text: quote }] of elements.entries()) {
+    start = given.indexOf(beginning(quote), start);
+    const next = elements[i + 1];
+    const end = next === undefined ? given.length : given.indexOf(beginning(next.text), start + beginning(quote).length);
+    const infos = value["addr_info"];
+    const name = asString(value["ifname"]);
+    if (name === undefined || !Array.isArray(infos)) {
+      // Old versions print an empty object for what a filter leaves out.
+      if (Object.keys(value).length > 0) unparsed.add(line, quote);
+      continue;
+    }
+    const places = nested(given.slice(start, end), line);
+    for (const [j, info] of (infos as unknown[]).entries()) {
+      const place = places.length === infos.length ? (places[j] as JsonElement) : { line, text: quote };
+      // Empty for what a filter leaves out, here too.
+      if (typeof info !== "object" || info === null || Object.keys(info).length === 0) continue;
+      const row = fromInfo(info as Json, name, place);
+      if (row === undefined) unparsed.add(place.line, place.text);
+      else rows.push(Object.assign(row, { text: place.text }));
+    }
+  }
+}
+
+/** The part of an element's quote that is surely verbatim: long quotes are cut. */
+const beginning = (quote: string): string => (quote.length > 4000 ? quote.slice(0, 4000) : quote);
+
+/** The elements of `addr_info`, each with its own line and text. `line` is the one on which the text begins. */
+function nested(text: string, line: number): JsonElement[] {
+  const key = text.indexOf('"addr_info"');
+  const open = text.indexOf("[", key);
+  const close = text.indexOf("]", open);
+  if (key === -1 || open === -1 || close === -1) return [];
+  const before = text.slice(0, open).split("\n").length - 1;
+  const elements = jsonElements(text.slice(open, close + 1), new UnparsedLines());
+  return elements.map((element) => ({ ...element, line: element.line + line + before - 1 }));
+}
+
+function fromInfo(info: Json, name: string, { line }: { line: number }): Address | undefined {
+  const own = parsePrefix(asString(info["local"]) ?? asString(info["address"]) ?? "");
+  if (own === undefined) return undefined;
+  const other = asString(info["address"]);
+  return {
+    line,
+    interface: name,
+    family: own.family,
+    address: own.address,
+    ...present({
+      prefixLength: asInteger(info["prefixlen"]),
+      scope: asString(info["scope"]),
+      peer: other === own.address || other === undefined ? undefined : parsePrefix(other)?.address,
+      broadcast: asString(info["broadcast"]),
+      label: asString(info["label"]),
+      protocol: asString(info["protocol"]),
+    }),
+    flags: [...FLAGS].filter((flag) => info[flag] === true),
+  };
+}

@@ -1,0 +1,362 @@
+import { z } from "zod";
+import { hasOption } from "./command.ts";
+import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { readIfconfig } from "./ifconfig.ts";
+import { parseMac } from "./ip-address.ts";
+import { ipCommand } from "./ip-command.ts";
+import { type LinkText, readLinkText, split } from "./ip-link-text.ts";
+import { asInteger, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
+import { isPrompt, withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * Network interfaces.
+ *
+ *     3: eth0@if2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1400 qdisc noqueue master br0 state UP mode DEFAULT group default qlen 1000
+ *         link/ether fa:24:fc:e6:d1:45 brd ff:ff:ff:ff:ff:ff link-netns pod1
+ */
+const Link = z.object({
+  line: z.int(),
+  /** Without `@peer`. */
+  interface: z.string(),
+  index: z.int().optional(),
+  /** The other end or the lower interface: a name, or `if3` for index 3 of another network namespace. */
+  peer: z.string().optional(),
+  flags: z.array(z.string()),
+  /** Flag UP: switched on by the administrator. */
+  up: z.boolean(),
+  /** Flag LOWER_UP: the line is up. ifconfig shows RUNNING instead, which is nearly the same. */
+  carrier: z.boolean(),
+  /** Bytes. */
+  mtu: z.int().optional(),
+  qdisc: z.string().optional(),
+  /** Bridge, bond, VRF or OVS datapath that it is a member of. */
+  master: z.string().optional(),
+  /** "UP", "DOWN", "UNKNOWN", "LOWERLAYERDOWN", … */
+  state: z.string().optional(),
+  /** Lower case, colons. Absent for interfaces without a hardware address. */
+  mac: z.string().optional(),
+  /** Only `-d` tells: "veth", "bridge", "vxlan", … Absent for physical interfaces. */
+  kind: z.string().optional(),
+  /** Only `-d` tells: kind of the master, "bridge", "bond", "openvswitch". */
+  memberKind: z.string().optional(),
+  /** Network namespace of the peer: a name where `ip` knows one, else its number. */
+  peerNamespace: z.string().optional(),
+  alias: z.string().optional(),
+  hairpin: z.boolean().optional(),
+});
+
+/**
+ * VXLAN devices (only `-d` tells).
+ *
+ *     vxlan id 43 local 10.9.0.1 dev br0 srcport 0 0 dstport 8472 nolearning ttl auto ageing 300 udpcsum noudp6zerocsumtx noudp6zerocsumrx
+ */
+const Vxlan = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** Network identifier (VNI); 0 for a device that takes it from each packet. */
+  id: z.int(),
+  local: z.string().optional(),
+  /** Unicast or multicast address. */
+  remote: z.string().optional(),
+  underlay: z.string().optional(),
+  /** UDP. */
+  port: z.int().optional(),
+  learning: z.boolean().optional(),
+  udpChecksum: z.boolean().optional(),
+  external: z.boolean(),
+});
+
+/** Bridges (only `-d` tells): `bridge forward_delay 1500 … stp_state 0 … vlan_filtering 0 … nf_call_iptables 0 nf_call_ip6tables 0`. */
+const Bridge = z.object({
+  line: z.int(),
+  interface: z.string(),
+  vlanFiltering: z.boolean().optional(),
+  stp: z.boolean().optional(),
+  nfCallIptables: z.boolean().optional(),
+  nfCallIp6tables: z.boolean().optional(),
+});
+
+/**
+ * Counters since the interface was made (only `-s` and ifconfig tell). `…Delta`: what a second sample has more.
+ *
+ *     RX:  bytes packets errors dropped  missed   mcast
+ *           4140      50      0       0       0       0
+ */
+const Statistics = z.object({
+  line: z.int(),
+  interface: z.string(),
+  rxBytes: z.int(),
+  rxPackets: z.int(),
+  rxErrors: z.int(),
+  rxDropped: z.int(),
+  rxOverrun: z.int().optional(),
+  rxMissed: z.int().optional(),
+  txBytes: z.int(),
+  txPackets: z.int(),
+  txErrors: z.int(),
+  txDropped: z.int(),
+  rxBytesDelta: z.int().optional(),
+  rxPacketsDelta: z.int().optional(),
+  rxErrorsDelta: z.int().optional(),
+  rxDroppedDelta: z.int().optional(),
+  rxOverrunDelta: z.int().optional(),
+  rxMissedDelta: z.int().optional(),
+  txBytesDelta: z.int().optional(),
+  txPacketsDelta: z.int().optional(),
+  txErrorsDelta: z.int().optional(),
+  txDroppedDelta: z.int().optional(),
+});
+const Links = z.object({ rows: z.array(Link), vxlans: z.array(Vxlan), bridges: z.array(Bridge), statistics: z.array(Statistics) });
+type Links = z.infer<typeof Links>;
+type Statistics = z.infer<typeof Statistics>;
+
+export const link = defineFact({
+  id: "link",
+  title: "Network interfaces, their kinds, bridges, VXLANs and counters",
+  commands: [{ argv: ["ip", "-d", "-s", "-j", "link", "show"], samples: 2 }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "ifconfig") {
+      const others = argv.slice(1).filter((word) => !/^-[av]+$/.test(word));
+      // More words than a name set something.
+      if (others.length > 1 || hasOption(others, "-s")) return undefined;
+      return { format: "ifconfig", complete: others.length === 0 && argv.some((word) => /^-v?a/.test(word)), scope: others.join(" "), rank: 1 };
+    }
+    const command = ipCommand(argv);
+    if (command === undefined || (command.object !== "link" && command.object !== "address")) return undefined;
+    // `ip addr` of one family leaves out interfaces and hardware addresses, `-br` and `-o` leave out the flags.
+    const address = command.object === "address";
+    if (address && (command.family !== undefined || command.brief || argv.some((word) => /^--?o/.test(word)))) return undefined;
+    const rank = (command.details ? 8 : 0) + (command.json ? 4 : 0) + (address ? 0 : 2) + (command.brief ? 0 : 1);
+    const format = command.json ? "json" : command.brief ? "brief" : "text";
+    return { format, complete: command.filters.length === 0, scope: command.filters.join(" "), rank: 2 + rank };
+  },
+  schema: Links,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const links: Links = { rows: [], vxlans: [], bridges: [], statistics: [] };
+    if (view.format === "json") for (const element of jsonElements(withoutPrompts(text), unparsed)) fromJson(links, element, unparsed);
+    else if (view.format === "brief") readBrief(links, text, unparsed);
+    else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
+    else for (const row of readLinkText(text, unparsed).links) fromText(links, row, unparsed);
+    return unparsed.with(links);
+  },
+  merge(parts) {
+    return {
+      rows: mergeList(parts, (value) => value.rows),
+      vxlans: mergeList(parts, (value) => value.vxlans),
+      bridges: mergeList(parts, (value) => value.bridges),
+      statistics: withDeltas(parts),
+    };
+  },
+});
+
+/**
+ * Listings complement each other list by list (`-d` has the kinds, `-s` the counters): of each list the best listing that has one, and from
+ * listings of single interfaces what is missing if that is not complete.
+ */
+function mergeList<R extends { interface: string }>(parts: readonly Part<Links>[], list: (value: Links) => R[], sample = 1): R[] {
+  const first = parts.filter((part) => part.sample === sample && list(part.value).length > 0).sort((a, b) => rankOf(b) - rankOf(a));
+  const best = first.find((part) => part.view.scope === "");
+  const rows = best === undefined ? [] : [...list(best.value)];
+  if (best?.complete) return rows;
+  const seen = new Set(rows.map((row) => row.interface));
+  for (const part of first) {
+    const added = list(part.value).filter((row) => !seen.has(row.interface));
+    rows.push(...added);
+    for (const row of added) seen.add(row.interface);
+  }
+  return rows;
+}
+
+const COUNTERS = ["rxBytes", "rxPackets", "rxErrors", "rxDropped", "rxOverrun", "rxMissed", "txBytes", "txPackets", "txErrors", "txDropped"] as const;
+
+/** A counter that went down belongs to an interface that was made anew: it has no delta. */
+function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
+  const second = new Map(mergeList(parts, (value) => value.statistics, 2).map((row) => [row.interface, row]));
+  return mergeList(parts, (value) => value.statistics).map((row) => {
+    const later = second.get(row.interface);
+    if (later === undefined) return row;
+    const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
+    for (const counter of COUNTERS) {
+      const [before, after] = [row[counter], later[counter]];
+      if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
+    }
+    return { ...row, ...deltas };
+  });
+}
+
+const shown = (flags: readonly string[]) => ({ up: flags.includes("UP"), carrier: flags.includes("LOWER_UP") });
+
+type Json = Record<string, unknown>;
+const asObject = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {});
+/** Bridge options are numbers or, in newer versions, booleans. */
+const asFlag = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : typeof value === "number" ? value !== 0 : undefined);
+
+function fromJson(links: Links, { value, line, text }: JsonElement, unparsed: UnparsedLines): void {
+  const name = asString(value["ifname"]);
+  if (name === undefined || !Array.isArray(value["flags"])) {
+    // Old versions print an empty object for what a filter leaves out.
+    if (Object.keys(value).length > 0) unparsed.add(line, text);
+    return;
+  }
+  const base = { line, text, interface: name };
+  const info = asObject(value["linkinfo"]);
+  const data = asObject(info["info_data"]);
+  const kind = asString(info["info_kind"]);
+  const lower = asInteger(value["link_index"]);
+  const namespace = value["link_netnsid"] ?? value["link_netns"];
+  const flags = asStrings(value["flags"]);
+  links.rows.push(
+    present({
+      ...base,
+      index: asInteger(value["ifindex"]),
+      peer: asString(value["link"]) ?? (lower === undefined || lower === 0 ? undefined : `if${lower}`),
+      flags,
+      ...shown(flags),
+      mtu: asInteger(value["mtu"]),
+      qdisc: asString(value["qdisc"]),
+      master: asString(value["master"]),
+      state: asString(value["operstate"]),
+      mac: parseMac(asString(value["address"]) ?? ""),
+      kind,
+      memberKind: asString(info["info_slave_kind"]),
+      peerNamespace: typeof namespace === "number" ? String(namespace) : asString(namespace),
+      alias: asString(value["ifalias"]),
+      hairpin: asFlag(asObject(info["info_slave_data"])["hairpin"]),
+    }),
+  );
+  if (kind === "vxlan") {
+    links.vxlans.push(
+      present({
+        ...base,
+        id: asInteger(data["id"]) ?? 0,
+        local: asString(data["local"]) ?? asString(data["local6"]),
+        remote: asString(data["remote"]) ?? asString(data["remote6"]) ?? asString(data["group"]) ?? asString(data["group6"]),
+        underlay: asString(data["link"]),
+        port: asInteger(data["port"]),
+        learning: asFlag(data["learning"]),
+        udpChecksum: asFlag(data["udp_csum"]),
+        external: data["external"] === true || data["collect_metadata"] === true,
+      }),
+    );
+  }
+  if (kind === "bridge") {
+    const options = {
+      vlanFiltering: asFlag(data["vlan_filtering"]),
+      stp: asFlag(data["stp_state"]),
+      nfCallIptables: asFlag(data["nf_call_iptables"]),
+      nfCallIp6tables: asFlag(data["nf_call_ip6tables"]),
+    };
+    links.bridges.push(present({ ...base, ...options }));
+  }
+  const stats = asObject(value["stats64"] ?? value["stats"]);
+  const [rx, tx] = [asObject(stats["rx"]), asObject(stats["tx"])];
+  const numbers = statistics({
+    rxBytes: asInteger(rx["bytes"]),
+    rxPackets: asInteger(rx["packets"]),
+    rxErrors: asInteger(rx["errors"]),
+    rxDropped: asInteger(rx["dropped"]),
+    rxOverrun: asInteger(rx["over_errors"]),
+    rxMissed: asInteger(rx["missed_errors"]),
+    txBytes: asInteger(tx["bytes"]),
+    txPackets: asInteger(tx["packets"]),
+    txErrors: asInteger(tx["errors"]),
+    txDropped: asInteger(tx["dropped"]),
+  });
+  if (numbers !== undefined) links.statistics.push({ ...base, ...numbers });
+}
+
+type Numbers = { [K in (typeof COUNTERS)[number]]: number | undefined };
+
+/** The counters, if those that every format has are there. */
+function statistics(numbers: Numbers): Omit<Statistics, "line" | "interface"> | undefined {
+  const { rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped } = numbers;
+  if (rxBytes === undefined || rxPackets === undefined || rxErrors === undefined || rxDropped === undefined) return undefined;
+  if (txBytes === undefined || txPackets === undefined || txErrors === undefined || txDropped === undefined) return undefined;
+  const { rxOverrun, rxMissed } = numbers;
+  return { rxBytes, rxPackets, rxErrors, rxDropped, ...present({ rxOverrun, rxMissed }), txBytes, txPackets, txErrors, txDropped };
+}
+
+function fromText(links: Links, row: LinkText, unparsed: UnparsedLines): void {
+  const { details, rx, tx, ...shownOnLine } = row;
+  const name = row.interface;
+  let hairpin: boolean | undefined;
+  let kind: string | undefined;
+  let memberKind: string | undefined;
+  for (const { line, words } of details) {
+    const first = words[0] as string;
+    const after = (...names: readonly string[]) => words[words.findIndex((word, i) => i > 0 && names.includes(word)) + 1 || words.length];
+    const onOff = (option: string) => (after(option) === "on" || after(option) === "1" ? true : after(option) === undefined ? undefined : false);
+    if (first.endsWith("_slave")) {
+      memberKind = first.slice(0, -"_slave".length);
+      if (memberKind === "bridge") hairpin = onOff("hairpin");
+      continue;
+    }
+    kind = first;
+    if (kind === "vxlan") {
+      const udpChecksum = words.includes("udpcsum") ? true : words.includes("noudpcsum") ? false : undefined;
+      const addresses = { local: after("local"), remote: after("remote", "group"), underlay: after("dev") };
+      const port = asInteger(after("dstport"));
+      const learning = !words.includes("nolearning");
+      const external = words.includes("external");
+      links.vxlans.push(present({ line, interface: name, id: asInteger(after("id")) ?? 0, ...addresses, port, learning, udpChecksum, external }));
+    } else if (kind === "bridge") {
+      const options = { nfCallIptables: onOff("nf_call_iptables"), nfCallIp6tables: onOff("nf_call_ip6tables") };
+      links.bridges.push(present({ line, interface: name, vlanFiltering: onOff("vlan_filtering"), stp: onOff("stp_state"), ...options }));
+    }
+  }
+  links.rows.push(present({ ...shownOnLine, ...shown(row.flags), kind, memberKind, hairpin }));
+  const numbers = statistics({
+    rxBytes: rx?.values["bytes"],
+    rxPackets: rx?.values["packets"],
+    rxErrors: rx?.values["errors"],
+    rxDropped: rx?.values["dropped"],
+    rxOverrun: rx?.values["overrun"],
+    rxMissed: rx?.values["missed"],
+    txBytes: tx?.values["bytes"],
+    txPackets: tx?.values["packets"],
+    txErrors: tx?.values["errors"],
+    txDropped: tx?.values["dropped"],
+  });
+  const line = (rx ?? tx)?.line;
+  if (numbers !== undefined && rx !== undefined) links.statistics.push({ line: rx.line, interface: name, ...numbers });
+  else if (line !== undefined) unparsed.add(line, `counters of ${name} are cut off`);
+}
+
+const STATES = new Set(["UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"]);
+
+/** `eth0@if2         UP             fa:24:fc:e6:d1:45 <BROADCAST,MULTICAST,UP,LOWER_UP>` */
+function readBrief(links: Links, text: string, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    const words = content.trim().split(/\s+/);
+    const [name, state, address, flagsBehind] = words as [string, string?, string?, string?];
+    const flagsText = words.length === 3 ? address : words.length === 4 && /^[0-9a-f:.]{2,64}$/.test(address ?? "") ? flagsBehind : undefined;
+    if (state !== undefined && STATES.has(state) && flagsText !== undefined && /^<[A-Z0-9_,-]{0,400}>$/.test(flagsText)) {
+      const flags = flagsText.slice(1, -1).split(",").filter(Boolean);
+      links.rows.push(present({ line, ...split(name), flags, ...shown(flags), state, mac: words.length === 4 ? parseMac(address ?? "") : undefined }));
+    } else if (!isPrompt(content)) unparsed.add(line, content);
+  }
+}
+
+function fromIfconfig(links: Links, text: string, unparsed: UnparsedLines): void {
+  for (const block of readIfconfig(text, unparsed)) {
+    if (block.label !== undefined) continue;
+    const { flags, counters, mtu, mac } = block;
+    const base = { line: block.line, interface: block.interface };
+    links.rows.push(present({ ...base, flags, up: flags.includes("UP"), carrier: flags.includes("RUNNING"), mtu, mac }));
+    const numbers = statistics({
+      rxBytes: counters["rx bytes"],
+      rxPackets: counters["rx packets"],
+      rxErrors: counters["rx errors"],
+      rxDropped: counters["rx dropped"],
+      rxOverrun: counters["rx overruns"],
+      rxMissed: undefined,
+      txBytes: counters["tx bytes"],
+      txPackets: counters["tx packets"],
+      txErrors: counters["tx errors"],
+      txDropped: counters["tx dropped"],
+    });
+    if (numbers !== undefined) links.statistics.push({ ...base, line: block.countersLine ?? block.line, ...numbers });
+  }
+}
