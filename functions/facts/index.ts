@@ -8,6 +8,7 @@ import { bpfProgram } from "./bpf-program.ts";
 import { bridge } from "./bridge.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
+import { ebtables } from "./ebtables.ts";
 import type { AnyFact, DerivedFact } from "./fact.ts";
 import { fdb } from "./fdb.ts";
 import { iptables } from "./iptables.ts";
@@ -35,6 +36,7 @@ export const facts: readonly AnyFact[] = [
   bridge,
   conntrack,
   conntrackStats,
+  ebtables,
   fdb,
   iptables,
   kernelLog,
