@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     projects: [
       { test: { name: "unit", include: ["test/**/*.test.ts"], exclude: ["test/lab/**", "test/e2e/**"] } },
-      { test: { name: "lab", include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
+      { test: { name: "lab", maxConcurrency: 4, include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
     ],
   },

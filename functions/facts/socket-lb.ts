@@ -103,7 +103,7 @@ const SocketLb = z.object({
   conflicts: z.array(Conflict),
   /** Two programs on one attach point that use different services maps, whether or not the maps were dumped. */
   duplicates: z.array(Duplicate),
-  /** Two services maps in use while it is not known where their programs are attached, or which of the two is stale. */
+  /** Two services maps in use while the attachments were not collected, or it is not known which of the two is stale. */
   mapPairs: z.array(MapPair),
 });
 type Service = z.infer<typeof Service> & Row;
@@ -166,7 +166,8 @@ function derive(sources: Sources): SocketLb {
   }
   const attached = attachedOf(sources["bpf-cgroup"]?.rows ?? [], sources["bpf-link"]?.rows ?? [], programs, uses);
   const found = pairsOf(attached, uses, agentMaps, byMap);
-  const undecided = attached.length === 0 ? unattachedPairs(maps, programs, uses, sources["bpf-program"] !== undefined) : found.undecided;
+  // where the attachments were read and these programs are not among them, they run elsewhere (another mount namespace) or not at all: no pair
+  const undecided = sources["bpf-cgroup"] === undefined ? unattachedPairs(maps, programs, uses, sources["bpf-program"] !== undefined) : found.undecided;
   return {
     services,
     programs: attached.map(({ row, programId, linkId }) => {

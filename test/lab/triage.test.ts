@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Local, startLocal } from "../../functions/local/main.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
 import { scripts } from "../../functions/transports/script.ts";
 import { ssmTransport } from "../../functions/transports/ssm.ts";
@@ -20,59 +22,62 @@ import { RULES } from "./rules.ts";
 const REQUESTER = "U_ALICE";
 const APPROVER = "U_BOB";
 const CHANNEL = "C_INCIDENTS";
+const root = fileURLToPath(new URL("../../", import.meta.url));
 
-let directory: string;
-let lab: Lab | undefined;
-let local: Local | undefined;
-let emulator: SsmEmulator | undefined;
+interface Stage {
+  readonly lab: Lab;
+  readonly app: Local;
+}
 
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "netcheck-lab-"));
+let emulator: SsmEmulator;
+beforeAll(async () => {
+  emulator = await startSsm({ agents: {} });
+  vi.stubEnv("AWS_ENDPOINT_URL_SSM", emulator.url);
+  vi.stubEnv("AWS_ENDPOINT_URL_S3", emulator.s3url);
+  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "secret");
+  const catalogue = loadCatalogue(join(root, "runbooks"));
+  const all = [
+    scripts.collect(collectionPlan(catalogue, "netcheck")),
+    ...[...catalogue.fixes.values()].map((fix) => scripts.fix(fixPlan(fix))),
+    scripts.fixStatus,
+  ];
+  for (const script of all) emulator.register(ssmDocument(script).name, ssmDocument(script).content);
 });
-afterEach(async () => {
-  await local?.close();
-  await emulator?.close();
-  await lab?.down();
-  local = undefined;
-  emulator = undefined;
-  lab = undefined;
+afterAll(async () => {
+  await emulator.close();
   vi.unstubAllEnvs();
-  rmSync(directory, { recursive: true, force: true });
 });
 
-const instanceOf = (node: LabNode): string => `i-0000000000000000${node.name.slice(-1)}`;
+let stages = 0;
 
-async function start(transport: "local" | "ssm", nodes: readonly LabNode[]): Promise<Local> {
-  const targets = nodes.map((node) => `      ${node.name}: { address: ${transport === "ssm" ? instanceOf(node) : node.name} }`).join("\n");
+/** Nodes of their own, local mode against them, both taken down whatever happens. */
+async function onStage(transport: "local" | "ssm", chosen: readonly Incident[], play: (stage: Stage) => Promise<void>): Promise<void> {
+  const number = ++stages;
+  const directory = mkdtempSync(join(tmpdir(), "netcheck-lab-"));
+  const lab = await startLab(chosen, { suffix: `t${process.pid}x${number}` });
+  const instance = (node: LabNode): string => `i-${String(number).padStart(16, "0")}${node.name.slice(-1)}`;
+  if (transport === "ssm") for (const node of lab.nodes) emulator.agents.set(instance(node), { name: node.name, enter: node.enter });
+  const targets = lab.nodes.map((node) => `      ${node.name}: { address: ${transport === "ssm" ? instance(node) : node.name} }`).join("\n");
   const config = join(directory, "netcheck.yaml");
-  const region = transport === "ssm" ? "    region: eu-central-1\n    outputBucket: netcheck-outputs\n" : "";
   writeFileSync(
     config,
-    `clusters:\n  lab:\n    transport: ${transport}\n${region}    targets:\n${targets}\nrunbook: netcheck\npolicy:\n  - { id: sre, effect: allow, approvers: [S_SRE, ${REQUESTER}], expiresMinutes: 10 }\n`,
+    `clusters:\n  lab:\n    transport: ${transport}\n    targets:\n${targets}\npolicy:\n  - { id: sre, effect: allow, approvers: [S_SRE, ${REQUESTER}], expiresMinutes: 10 }\n`,
   );
-  if (transport === "ssm") {
-    emulator = await startSsm({ agents: Object.fromEntries(nodes.map((node) => [instanceOf(node), { name: node.name, enter: node.enter }])) });
-    vi.stubEnv("AWS_ENDPOINT_URL_SSM", emulator.url);
-    vi.stubEnv("AWS_ENDPOINT_URL_S3", emulator.s3url);
-    vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
-    vi.stubEnv("AWS_SECRET_ACCESS_KEY", "secret");
+  let app: Local | undefined;
+  try {
+    app = await startLocal({
+      directory: join(directory, "data"),
+      config,
+      enter: (target) => lab.node(target.address).enter,
+      transports: { ssm: ssmTransport({ cluster: () => ({ region: "eu-central-1", outputBucket: "netcheck-outputs" }), pollMs: 50 }) },
+    });
+    await play({ lab, app });
+  } finally {
+    await app?.close();
+    await lab.down();
+    rmSync(directory, { recursive: true, force: true });
   }
-  local = await startLocal({
-    directory: join(directory, "data"),
-    config,
-    enter: (target) => lab?.node(target.address).enter ?? [],
-    transports: { ssm: ssmTransport({ cluster: () => ({ region: "eu-central-1", outputBucket: "netcheck-outputs" }), pollMs: 50 }) },
-  });
-  if (transport === "ssm") {
-    const catalogue = local.catalogue;
-    const registered = [
-      scripts.collect(collectionPlan(catalogue, "netcheck")),
-      ...[...catalogue.fixes.values()].map((fix) => scripts.fix(fixPlan(fix))),
-      scripts.fixStatus,
-    ];
-    for (const script of registered) emulator?.register(ssmDocument(script).name, ssmDocument(script).content);
-  }
-  return local;
 }
 
 /** Sends the slash command and waits until nothing moves any more. Returns the incident's id. */
@@ -146,24 +151,24 @@ const CASES: { incident: Incident; variant?: Variant }[] = [
 ];
 
 describe.skipIf(skipLab()).each(["local", "ssm"] as const)("over %s", (transport) => {
-  test.each(CASES)("$incident $variant: healthy, broken, diagnosed, approved, fixed, verified", async ({ incident, variant }) => {
-    lab = await startLab([incident]);
-    const node = lab.node(incident);
-    const app = await start(transport, lab.nodes);
-    expect(await node.probe(), "the traffic works").toBe(true);
-    const healthy = await slash(app, node.name);
-    expect(await causesOf(app, healthy), await threadOf(app, healthy)).toEqual({ verdict: "healthy", causes: [], unchecked: [] });
+  // each has nodes of its own: several at once, as many as two cores keep in time
+  test.concurrent.for(CASES)("$incident $variant: healthy, broken, diagnosed, approved, fixed, verified", ({ incident, variant }) =>
+    onStage(transport, [incident], async ({ lab, app }) => {
+      const node = lab.node(incident);
+      expect(await node.probe(), "the traffic works").toBe(true);
+      const healthy = await slash(app, node.name);
+      expect(await causesOf(app, healthy), await threadOf(app, healthy)).toEqual({ verdict: "healthy", causes: [], unchecked: [] });
 
-    await node.fault(variant);
-    await heal(app, node, RULES[incident]);
-    expect(await verifyStore(app.store)).toEqual([]);
-  });
+      await node.fault(variant);
+      await heal(app, node, RULES[incident]);
+      expect(await verifyStore(app.store)).toEqual([]);
+    }),
+  );
 
-  test("all five at once", async () => {
-    lab = await startLab(["s1", "s2", "s3", "s4", "s5"]);
-    const app = await start(transport, lab.nodes);
-    await Promise.all(lab.nodes.map((node) => node.fault()));
-    for (const node of lab.nodes) await heal(app, node, RULES[node.incident]);
-    expect(await verifyStore(app.store)).toEqual([]);
-  });
+  test("all five at once", () =>
+    onStage(transport, ["s1", "s2", "s3", "s4", "s5"], async ({ lab, app }) => {
+      await Promise.all(lab.nodes.map((node) => node.fault()));
+      await Promise.all(lab.nodes.map((node) => heal(app, node, RULES[node.incident])));
+      expect(await verifyStore(app.store)).toEqual([]);
+    }));
 });
