@@ -11,6 +11,8 @@ import { readCaptureFiles } from "../functions/transports/capture-files.ts";
  * Walks runbooks/rules/<rule-id>/fixtures/<case>/{capture.json, outputs/…, expect.yaml}. A new case is one folder; its name says why it exists.
  */
 const Expect = z.strictObject({
+  /** Another rule's fixture to judge, so that a capture is kept once: "<rule>/<case>". */
+  capture: z.string().optional(),
   verdict: z.enum(["match", "no-match", "not-applicable", "inconclusive"]),
   /** Every one of these must stand in a quoted line. */
   evidence: z.array(z.string()).optional(),
@@ -45,7 +47,7 @@ describe.each([...catalogue.rules.keys()])("rule %s", (id) => {
   test.each(cases)("$name", async ({ name, path }) => {
     const want = expected(path);
     if (want.todo !== undefined) return;
-    const capture = await readCaptureFiles(path);
+    const capture = await readCaptureFiles(want.capture === undefined ? path : `${runbooks}rules/${want.capture.replace("/", "/fixtures/")}`);
     const outcome = judge(capture, catalogue).outcomes.find((item) => item.rule.file.id === id);
     expect({ verdict: outcome?.verdict, reason: outcome?.reason }, name).toMatchObject({ verdict: want.verdict });
     const quoted = (outcome?.finding?.evidence ?? []).map((line) => line.text).join("\n");
@@ -69,7 +71,7 @@ describe.each([...catalogue.rules.keys()])("rule %s", (id) => {
 describe("no false alarms on healthy captures", () => {
   const healthy = [...catalogue.rules.keys()].flatMap((id) =>
     fixturesOf(id)
-      .filter((name) => /healthy|fixed|near-miss/.test(name))
+      .filter((name) => /healthy|fixed|near-miss/.test(name) && existsSync(`${runbooks}rules/${id}/fixtures/${name}/capture.json`))
       .map((name) => `${id}/fixtures/${name}`),
   );
   test.each(healthy)("%s", async (path) => {

@@ -11,7 +11,7 @@ export function explain(id: string, capture: Capture, catalogue: Pick<Catalogue,
   const facts = new Facts(capture, readFacts(capture, new Set([...rule.needs.map((need) => need.fact), ...rule.file.uses])));
   const outcome = evaluateRule(rule, facts);
   const out = [`${id}: ${outcome.verdict}${outcome.reason === "" ? "" : ` (${outcome.reason})`}`, ""];
-  const context = facts.context([...rule.needs.map((need) => need.fact), ...rule.file.uses]);
+  const context = facts.context(rule);
   for (const fact of [...rule.needs.map((need) => need.fact), ...rule.file.uses]) {
     const reading = facts.reading(fact);
     const state = reading?.status === "read" ? (reading.complete ? "complete" : `partial: ${reading.reason}`) : `${reading?.status}: ${reading?.reason}`;

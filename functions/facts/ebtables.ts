@@ -153,6 +153,8 @@ export const ebtables = defineFact({
     let table = optionValue(argv, "-t", "--table") ?? (view.format === "list" ? "filter" : "unknown");
     let current: string | undefined;
     const chainOf = (line: number, name: string): Chain => {
+      // a pasted piece without its heading: built-in chains with this name are in one table only
+      if (table === "unknown" && (name === "PREROUTING" || name === "POSTROUTING")) table = "nat";
       const key = `${table}/${name}`;
       let chain = chains.get(key);
       if (chain === undefined) {

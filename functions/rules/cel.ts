@@ -41,6 +41,14 @@ export function toCel(factId: string, value: unknown): unknown {
   return converters.get(factId)?.(value);
 }
 
+/** The value of a fact of which nothing was read: its lists are empty. Stands for the facts that a rule merely uses. */
+export function emptyFact(factId: string): unknown {
+  const schema = [...facts, ...derivedFacts].find((fact) => fact.id === factId)?.schema;
+  // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
+  const shape = ((schema as any)?.def.shape ?? {}) as Record<string, z.ZodType>;
+  return toCel(factId, Object.fromEntries(Object.keys(shape).map((key) => [key, []])));
+}
+
 function celType(env: Environment, schema: z.ZodType, name: string): CelType {
   // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
   const def = (schema as any).def as { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType; format?: string };

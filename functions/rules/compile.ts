@@ -21,6 +21,7 @@ export interface Rule {
   readonly lets: readonly { readonly name: string; readonly program: Program }[];
   readonly when: Program;
   readonly settled: Program | undefined;
+  readonly undecided: Program | undefined;
   readonly evidence: readonly Program[];
   /** Literal text and expressions in turn. */
   readonly summary: readonly (string | Program)[];
@@ -75,6 +76,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   }
   const when = compile(["when"], file.when, bool);
   const settled = file.settled === undefined ? undefined : compile(["settled"], file.settled, bool);
+  const undecided = file.undecided === undefined ? undefined : compile(["undecided", "when"], file.undecided.when, bool);
   const evidence = file.evidence.map((source, i) =>
     compile(["evidence", i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
   );
@@ -95,7 +97,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     }),
   }));
   for (const id of known) if (!used.has(id)) throw new CompileError(["needs"], `"${id}" is listed and never read`);
-  return { file, needs, applies, lets, when, settled, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
+  return { file, needs, applies, lets, when, settled, undecided, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
 }
 
 function compileExpression(env: Environment, path: (string | number)[], source: string): Program {

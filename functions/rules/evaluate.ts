@@ -1,6 +1,6 @@
 import type { Capture } from "../facts/capture.ts";
 import type { FactReading, FactSet } from "../facts/read.ts";
-import { toCel, variableOf } from "./cel.ts";
+import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Program, Rule } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
 
@@ -31,10 +31,13 @@ export class Facts {
     return this.set.readings.get(id);
   }
 
-  /** Variables for these facts; facts that were not read are left out, so that expressions that touch them fail. */
-  context(ids: Iterable<string>): Record<string, unknown> {
-    const context: Record<string, unknown> = {};
-    for (const id of ids) {
+  /**
+   * Variables for a rule's facts. Needed ones that were not read are left out, so that expressions that touch them fail; of merely used ones the lists
+   * are empty then.
+   */
+  context(rule: Pick<Rule, "needs" | "file">): Record<string, unknown> {
+    const context: Record<string, unknown> = Object.fromEntries(rule.file.uses.map((id) => [variableOf(id), emptyFact(id)]));
+    for (const id of [...rule.needs.map((need) => need.fact), ...rule.file.uses]) {
       const reading = this.set.readings.get(id);
       if (reading?.status !== "read") continue;
       let value = this.values.get(id);
@@ -69,8 +72,7 @@ export class Facts {
 
 /** Evaluates one rule. Never throws: a rule that breaks is inconclusive and says so. */
 export function evaluateRule(rule: Rule, facts: Facts): Outcome {
-  const used = new Set([...rule.needs.map((need) => need.fact), ...rule.file.uses]);
-  const context = facts.context(used);
+  const context = facts.context(rule);
   if (rule.applies !== undefined && excluded(rule.applies, context, facts)) {
     return { rule, verdict: "not-applicable", reason: `not here: ${rule.applies.source}` };
   }
@@ -88,10 +90,11 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   const when = attempt(rule.when, context);
   if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
   if (when.value !== true) {
+    if (holds(rule.undecided, context)) return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };
     const partial = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
-    const settled = rule.settled === undefined ? undefined : attempt(rule.settled, context);
-    const certain = settled !== undefined && "value" in settled && settled.value === true;
-    if (partial !== undefined && !certain) return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
+    if (partial !== undefined && !holds(rule.settled, context)) {
+      return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
+    }
     return { rule, verdict: "no-match", reason: "" };
   }
   const evidence = evidenceOf(rule, context, facts);
@@ -117,6 +120,12 @@ export function attempt(program: Program, context: Record<string, unknown>): Res
   } catch (error) {
     return { error: String((error as Error).message).split("\n")[0] ?? "" };
   }
+}
+
+function holds(program: Program | undefined, context: Record<string, unknown>): boolean {
+  if (program === undefined) return false;
+  const result = attempt(program, context);
+  return "value" in result && result.value === true;
 }
 
 /** True only if the gate is surely closed: everything it looked at is completely known. An unknown gate is open. */

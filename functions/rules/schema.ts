@@ -24,7 +24,7 @@ export const RuleFile = z.strictObject({
   detects: z.string().startsWith("Detects ").max(1200),
   /** Facts without which nothing can be said. `whole`: the rule concludes from something that is not there, so a partial fact will not do. */
   needs: z.array(z.union([Id, z.strictObject({ fact: Id, whole: z.literal(true) })])).min(1),
-  /** Facts that strengthen it or give its fix parameters; without them it still decides. */
+  /** Facts that strengthen it, open its gate or give its fix parameters; where they were not read their lists are empty, and it still decides. */
   uses: z.array(Id).default([]),
   /** False: the rule has nothing to say here. */
   applies: Cel.optional(),
@@ -32,6 +32,8 @@ export const RuleFile = z.strictObject({
   when: Cel,
   /** True: a no-match is certain although facts are only partly known (the one key that matters was seen). */
   settled: Cel.optional(),
+  /** Where `when` is false, this is true, and that is no no-match: what is missing, in words (a second sample of counters). */
+  undecided: z.strictObject({ when: Cel, because: Sentence }).optional(),
   /** CEL expressions that give rows (or lists of rows): the lines quoted as proof. */
   evidence: z.array(Cel).min(1),
   /** One sentence about this node; `{{ CEL }}` is replaced by the value. */
