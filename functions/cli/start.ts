@@ -1,9 +1,24 @@
 import { resolve } from "node:path";
 import { startLocal } from "../local/main.ts";
+import { startSocketMode } from "../local/socket-mode.ts";
 
 /** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. */
 export async function start(options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string }): Promise<void> {
   const once = options.once;
+  const [botToken, appToken] = [process.env["SLACK_BOT_TOKEN"], process.env["SLACK_APP_TOKEN"]];
+  if (once === undefined && botToken !== undefined && appToken !== undefined) {
+    const real = await startSocketMode({
+      directory: resolve(options.directory),
+      fresh: options.fresh === true,
+      ...(options.config === undefined ? {} : { config: resolve(options.config) }),
+      botToken,
+      appToken,
+    });
+    process.stdout.write("netcheck is connected to Slack: type /netcheck in a channel that it is in\n");
+    const leave = (): void => void real.close().then(() => process.exit(0));
+    process.once("SIGINT", leave).once("SIGTERM", leave);
+    return;
+  }
   const local = await startLocal({
     // one command must not meet the traces of another
     directory: once === undefined ? resolve(options.directory) : resolve(options.directory, `once-${process.pid}`),

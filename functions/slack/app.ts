@@ -1,4 +1,4 @@
-import { App, AwsLambdaReceiver, type BlockAction, type ButtonAction, LogLevel } from "@slack/bolt";
+import { App, AwsLambdaReceiver, type BlockAction, type ButtonAction, isValidSlackRequest, LogLevel } from "@slack/bolt";
 import type { Work } from "../triage/ports.ts";
 import { BUTTONS, button } from "./listeners/button.ts";
 import { netcheckCommand } from "./listeners/netcheck-command.ts";
@@ -6,8 +6,8 @@ import type { Renderer } from "./render.ts";
 
 export interface AppOptions {
   readonly signingSecret: string;
-  /** The bot's token; unused by the listeners, which call no API. */
-  readonly botToken: string;
+  /** The bot's token. The listeners call no API, so the acknowledging Lambda has none. */
+  readonly botToken?: string;
   readonly work: Work;
   readonly render: Renderer;
 }
@@ -24,8 +24,10 @@ export interface HttpResponse {
   readonly body: string;
 }
 
-/** Slack's window: an older request is stale. */
+/** Slack's window: an older request is stale. Bolt checks it; here it says how long signatures are kept. */
 const WINDOW_SECONDS = 5 * 60;
+/** Exactly this: Bolt would also take `v0=<hash>=anything`, which makes a replay look like another request. */
+const SIGNATURE = /^v0=[0-9a-f]{64}$/;
 
 /**
  * The Slack surface as one function from request to response: signature and 5-minute window checked, replays refused, listeners only hand work over.
@@ -39,35 +41,54 @@ export function slackHandler({ signingSecret, botToken, work, render }: AppOptio
     // the answer goes out when the listener is done: on Lambda nothing runs after it
     processBeforeResponse: true,
     // a function, because a token would cost an auth.test call on every cold start
-    authorize: async () => ({ botToken, botId: "netcheck", botUserId: "netcheck" }),
+    authorize: async () => ({ botId: "netcheck", botUserId: "netcheck", ...(botToken === undefined ? {} : { botToken }) }),
   });
-  app.command("/netcheck", netcheckCommand(work, render));
-  for (const action of BUTTONS) app.action<BlockAction<ButtonAction>>({ action_id: action, type: "block_actions" }, button(work, action));
+  register(app, work, render);
   const handle = receiver.toHandler();
   const seen = new Seen();
   return async (event) => {
     const headers = Object.fromEntries(Object.entries(event.headers).map(([name, value]) => [name.toLowerCase(), value]));
-    const signature = headers["x-slack-signature"];
+    const signature = headers["x-slack-signature"] ?? "";
     const timestamp = Number(headers["x-slack-request-timestamp"]);
-    const refused = { statusCode: 401, body: "" };
-    if (signature === undefined || !Number.isFinite(timestamp)) return refused;
-    // biome-ignore lint/suspicious/noExplicitAny: Bolt reads only headers, body and isBase64Encoded of the event
-    const response = await handle({ ...event, headers } as any, {});
-    if (response.statusCode === 401) return refused;
-    // a request that Bolt took and that was here before is a replay; its work was started under the same name, so even across machines it is one run
-    if (seen.add(signature, timestamp) === "again") return refused;
-    return { statusCode: response.statusCode, ...(response.headers === undefined ? {} : { headers: response.headers }), body: response.body };
+    // not by Bolt, which decodes base64 as ASCII
+    const body = event.isBase64Encoded ? Buffer.from(event.body ?? "", "base64").toString("utf8") : (event.body ?? "");
+    // before Bolt, which parses the body first, and answers some requests (ssl_check) without a signature
+    const signed =
+      SIGNATURE.test(signature) &&
+      isValidSlackRequest({ signingSecret, body, headers: { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp } });
+    if (!signed || !seen.add(signature, timestamp)) return { statusCode: 401, body: "" };
+    let done = false;
+    try {
+      // biome-ignore lint/suspicious/noExplicitAny: Bolt reads only headers, body and isBase64Encoded of the event
+      const response = await handle({ headers, body, isBase64Encoded: false } as any, {});
+      done = response.statusCode < 500;
+      return { statusCode: response.statusCode, ...(response.headers === undefined ? {} : { headers: response.headers }), body: response.body };
+    } finally {
+      // what was not taken may come again
+      if (!done) seen.forget(signature);
+    }
   };
 }
 
-/** Signatures of the last five minutes. */
+/** Plugs every listener in: the one list of what the app answers to. */
+export function register(app: App, work: Work, render: Renderer): void {
+  app.command("/netcheck", netcheckCommand(work, render));
+  for (const action of BUTTONS) app.action<BlockAction<ButtonAction>>({ action_id: action, type: "block_actions" }, button(work, action));
+}
+
+/** Signatures of the last minutes, of requests that Slack signed: a second one is a replay. Across machines the execution's name does the same. */
 class Seen {
   private readonly signatures = new Map<string, number>();
 
-  add(signature: string, timestamp: number): "first" | "again" {
-    if (this.signatures.has(signature)) return "again";
+  /** False: it was here before. `timestamp` in seconds. */
+  add(signature: string, timestamp: number): boolean {
+    if (this.signatures.has(signature)) return false;
     for (const [old, at] of this.signatures) if (at < timestamp - 2 * WINDOW_SECONDS) this.signatures.delete(old);
     this.signatures.set(signature, timestamp);
-    return "first";
+    return true;
+  }
+
+  forget(signature: string): void {
+    this.signatures.delete(signature);
   }
 }

@@ -21,26 +21,30 @@ const WORDS: Record<string, string> = {
 
 /**
  * The Chat port on Slack's Web API. A message that is posted under a key carries the key as metadata, so that after a crash between posting and
- * remembering it is found again instead of posted twice.
+ * remembering it is found again instead of posted twice; a file is found by its name.
  */
 export function slackChat({ client, store, render, log }: ChatOptions): Chat {
-  async function find(key: string, place: Place): Promise<MessageRef | undefined> {
-    const page =
-      place.thread === undefined
-        ? await client.conversations.history({ channel: place.channel, include_all_metadata: true, limit: 100 })
-        : await client.conversations.replies({ channel: place.channel, ts: place.thread, include_all_metadata: true, limit: 200 });
-    const hit = page.messages?.find((message) => (message.metadata?.event_payload as { key?: unknown } | undefined)?.key === key);
+  async function find(place: Place, isIt: (message: Posted) => boolean): Promise<MessageRef | undefined> {
+    const { channel, thread } = place;
+    const reading =
+      thread === undefined
+        ? client.conversations.history({ channel, include_all_metadata: true, limit: 100 })
+        : client.conversations.replies({ channel, ts: thread, include_all_metadata: true, limit: 200 });
+    const page = await reading.catch((error: unknown) => {
+      throw explain(error, "look for an earlier message", channel);
+    });
+    const hit = page.messages?.find(isIt);
     return hit?.ts === undefined ? undefined : { channel: place.channel, ts: hit.ts };
   }
 
-  /** Runs `post` once per key. */
-  async function once(key: string, place: Place, post: () => Promise<MessageRef>): Promise<MessageRef> {
+  /** Runs `post` once per key; `isIt` knows what it posted. */
+  async function once(key: string, place: Place, isIt: (message: Posted) => boolean, post: () => Promise<MessageRef>): Promise<MessageRef> {
     const known = await store.recall(key);
     if (known !== undefined) return known;
     const intent = `${key}/intent`;
     const tried = (await store.recall(intent)) !== undefined;
     if (!tried) await store.remember(intent, { channel: place.channel, ts: "" });
-    const ref = (tried ? await find(key, place) : undefined) ?? (await post());
+    const ref = (tried ? await find(place, isIt) : undefined) ?? (await post());
     await store.remember(key, ref);
     return ref;
   }
@@ -76,7 +80,7 @@ export function slackChat({ client, store, render, log }: ChatOptions): Chat {
 
   return {
     post: (key, place, message) =>
-      once(key, place, async () => {
+      once(key, place, carries(key), async () => {
         const { text, blocks } = blocksOf(message);
         try {
           const posted = await client.chat.postMessage({
@@ -118,18 +122,35 @@ export function slackChat({ client, store, render, log }: ChatOptions): Chat {
     },
 
     async upload(key, place, file) {
-      await once(key, place, async () => {
-        try {
-          const where = place.thread === undefined ? { channel_id: place.channel } : { channel_id: place.channel, thread_ts: place.thread };
-          await client.filesUploadV2({ ...where, filename: file.name, title: file.title, content: file.content });
-          return { channel: place.channel, ts: "" };
-        } catch (error) {
-          throw explain(error, "upload a file", place.channel);
-        }
-      });
+      // Slack gives a shared file no metadata of ours; its name holds the incident
+      await once(
+        key,
+        place,
+        ({ files }) => files?.some(({ name }) => name === file.name) ?? false,
+        async () => {
+          try {
+            const where = place.thread === undefined ? { channel_id: place.channel } : { channel_id: place.channel, thread_ts: place.thread };
+            await client.filesUploadV2({ ...where, filename: file.name, title: file.title, content: file.content });
+            return { channel: place.channel, ts: "" };
+          } catch (error) {
+            throw explain(error, "upload a file", place.channel);
+          }
+        },
+      );
     },
   };
 }
+
+/** The part of a posted message that tells which one it is. */
+interface Posted {
+  readonly metadata?: { readonly event_payload?: object } | undefined;
+  readonly files?: readonly { readonly name?: string | undefined }[] | undefined;
+}
+
+const carries =
+  (key: string) =>
+  ({ metadata }: Posted): boolean =>
+    (metadata?.event_payload as { key?: unknown } | undefined)?.key === key;
 
 function slackError(error: unknown): string | undefined {
   return (error as { code?: string }).code === ErrorCode.PlatformError ? (error as WebAPIPlatformError).data.error : undefined;

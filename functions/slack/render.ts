@@ -102,7 +102,9 @@ function expand(
     const inside =
       typeof value === "object" && value !== null && !Array.isArray(value) && ["title", "submit", "close", "confirm"].includes(key)
         ? key
-        : String(node["type"] ?? container);
+        : typeof node["type"] === "string"
+          ? node["type"]
+          : container;
     const isText = typeof value === "string" && key === "text";
     result[key] =
       typeof value === "string" && !isText ? leaf(value, scope, "plain") : expand(value, scope, leaf, node, isText && container !== "" ? container : inside);
@@ -113,11 +115,11 @@ function expand(
 function expandItem(item: Json, scope: Scope, leaf: (template: string, scope: Scope, kind: Kind) => string, container: string): unknown[] {
   if (typeof item === "object" && item !== null && !Array.isArray(item)) {
     if ("$if" in item) {
-      const branch = truthy(lookup(scope, String(item["$if"]))) ? item["then"] : (item["else"] ?? []);
+      const branch = truthy(lookup(scope, item["$if"] as string)) ? item["then"] : (item["else"] ?? []);
       return expand(branch as Json, scope, leaf, {}, container) as unknown[];
     }
     if ("$each" in item) {
-      const list = lookup(scope, String(item["$each"]));
+      const list = lookup(scope, item["$each"] as string);
       return (Array.isArray(list) ? list : []).flatMap((entry: unknown) => {
         const inner = typeof entry === "object" && entry !== null ? { ...scope, ...entry } : { ...scope, item: entry };
         return expand(item["as"] as Json, inner, leaf, {}, container) as unknown[];

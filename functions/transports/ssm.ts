@@ -32,7 +32,7 @@ const comment = (jobId: string): string => `netcheck job ${jobId}`;
 
 /** Runs registered scripts on EC2 and hybrid nodes through Systems Manager Run Command. A target's address is its instance id; a handle is a command id. */
 export function ssmTransport({ cluster, pollMs = 1000 }: SsmOptions): Transport {
-  const requestHandler = { connectionTimeout: 3000, requestTimeout: 10_000 };
+  const requestHandler = { connectionTimeout: 3000, requestTimeout: 10_000, throwOnRequestTimeout: true };
   const clients = perRegion((region) => ({
     // SendCommand has no idempotency token: a retry by the SDK after a lost answer would run the job twice
     sender: new SSMClient({ region, requestHandler, maxAttempts: 1 }),

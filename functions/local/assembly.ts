@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { WebClient } from "@slack/web-api";
+import { durableHandler } from "../durable/handler.ts";
+import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
+import { slackChat } from "../slack/chat.ts";
+import { loadTemplates, type Renderer } from "../slack/render.ts";
+import { loadReport } from "../slack/report.ts";
+import { SqliteStore } from "../store/sqlite.ts";
+import { localTransport } from "../transports/local.ts";
+import { replayTransport } from "../transports/replay.ts";
+import { scripts } from "../transports/script.ts";
+import { ssmTransport } from "../transports/ssm.ts";
+import { Config } from "../triage/config.ts";
+import type { Ports, Target, Transport, Work, WorkEvent } from "../triage/ports.ts";
+import { configuredTargets, targetsOf } from "../triage/targets.ts";
+import { work } from "../triage/workflow.ts";
+import { ClosedCallbackError, Engine } from "./engine.ts";
+import { capturesOf } from "./nodes.ts";
+
+export const root = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface AssemblyOptions {
+  /** Holds everything that must survive: the engine's and the store's files, jobs. */
+  readonly directory: string;
+  /** Forget an earlier run. */
+  readonly fresh?: boolean;
+  /** netcheck.yaml; the demo configuration unless given. */
+  readonly config?: string;
+  /** How programs are run "on" a target of the local transport; on this machine unless given. */
+  readonly enter?: (target: Target) => readonly string[];
+  /** More transports, by name; they replace ours. */
+  readonly transports?: Readonly<Record<string, Transport>>;
+  readonly log?: Ports["log"];
+}
+
+/** Everything but a chat, in this process. */
+export interface Assembly {
+  readonly engine: Engine;
+  readonly store: SqliteStore;
+  readonly catalogue: Catalogue;
+  readonly render: Renderer;
+  readonly work: Work;
+  /** Names of all targets. */
+  readonly names: readonly string[];
+  /** Goes to work with this chat, first on what an earlier process left unfinished. */
+  start(client: WebClient): void;
+  close(): Promise<void>;
+}
+
+/** Wires engine, store, catalogue and transports. @throws if a file of the catalogue or the configuration is wrong */
+export async function assemble(options: AssemblyOptions): Promise<Assembly> {
+  const { directory } = options;
+  if (options.fresh === true) rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const log: Ports["log"] =
+    options.log ??
+    ((level, message, fields) => (level === "info" ? undefined : process.stderr.write(`${level}: ${message} ${JSON.stringify(fields ?? {})}\n`)));
+  const configFile = options.config ?? join(root, "functions/local/netcheck.yaml");
+  const config = async () => loadFile(configFile, Config).value;
+  const first = await config();
+  const catalogue = loadCatalogue(join(root, "runbooks"));
+  const render = loadTemplates(join(root, "templates/slack"));
+  const report = loadReport(join(root, "templates/report.md.hbs"));
+  const store = new SqliteStore(join(directory, "store.sqlite"));
+  const engine = new Engine({ file: join(directory, "engine.sqlite") });
+  const engineWork = workOn(engine);
+  const transports: Record<string, Transport> = {
+    local: localTransport({ directory: join(directory, "jobs"), enter: options.enter ?? (() => []) }),
+    replay: replayTransport({ directory: join(directory, "replay"), captures: capturesOf(join(root, "runbooks")) }),
+    ssm: ssmTransport({ cluster: (name) => ({ region: first.clusters[name]?.region ?? "us-east-1", outputBucket: first.clusters[name]?.outputBucket }) }),
+    ...options.transports,
+  };
+  return {
+    engine,
+    store,
+    catalogue,
+    render,
+    work: engineWork,
+    names: targetsOf(first).map((target) => target.name),
+    start(client) {
+      const ports: Ports = {
+        work: engineWork,
+        targets: configuredTargets(config),
+        transport(name) {
+          const transport = transports[name];
+          if (transport === undefined) throw new Error(`the transport "${name}" is not available in local mode`);
+          return transport;
+        },
+        scripts,
+        store,
+        chat: slackChat({ client, store, render, log }),
+        members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
+        config,
+        now: () => new Date(),
+        random: (digits) =>
+          randomBytes(Math.ceil(digits / 2))
+            .toString("hex")
+            .slice(0, digits),
+        log,
+      };
+      engine.start(durableHandler<WorkEvent>((event, durable) => work({ durable, ports, catalogue, report }, event)));
+    },
+    async close() {
+      await engine.close();
+      store.close();
+    },
+  };
+}
+
+function workOn(engine: Engine): Work {
+  return {
+    start: async (name, event) => {
+      engine.execute(name, event);
+    },
+    answer: async (callbackId, value) => {
+      try {
+        engine.succeed(callbackId, JSON.stringify(value));
+        return true;
+      } catch (error) {
+        if (error instanceof ClosedCallbackError) return false;
+        throw error;
+      }
+    },
+  };
+}

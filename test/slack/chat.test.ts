@@ -1,0 +1,263 @@
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type LocalServer, startServer } from "../../functions/local/server.ts";
+import { Workspace } from "../../functions/local/workspace.ts";
+import { slackChat } from "../../functions/slack/chat.ts";
+import { slackClient } from "../../functions/slack/client.ts";
+import { loadTemplates } from "../../functions/slack/render.ts";
+import { SqliteStore } from "../../functions/store/sqlite.ts";
+import type { Actor, Chat, Message, Place } from "../../functions/triage/ports.ts";
+import { MESSAGES } from "./messages.ts";
+
+/** The Chat port with the real Web API client, over HTTP, against the simulated workspace. */
+
+const render = loadTemplates(fileURLToPath(new URL("../../templates/slack/", import.meta.url)));
+const ALICE: Actor = { id: "U_ALICE", team: "T_LOCAL" };
+const incidents: Place = { channel: "C_INCIDENTS" };
+const note = (text: string): Message => ({ template: "note", data: { icon: "warning", text, incident: "" } });
+
+let workspace: Workspace;
+let server: LocalServer;
+let store: SqliteStore;
+let logged: string[];
+beforeEach(async () => {
+  workspace = new Workspace({ retryInteractions: false });
+  server = await startServer({ workspace });
+  store = new SqliteStore(":memory:");
+  logged = [];
+});
+afterEach(async () => {
+  await server.close();
+  store.close();
+});
+
+/** A process: what it knows from before is in the store. */
+const chat = (memory: Pick<SqliteStore, "remember" | "recall"> = store): Chat =>
+  slackChat({ client: slackClient(workspace.botToken, `${server.url}/api/`), store: memory, render, log: (_level, message) => logged.push(message) });
+const messages = (channel = "C_INCIDENTS") => [...workspace.chat.messages(channel)];
+const textsOf = (channel?: string): string[] => messages(channel).map((message) => message.text);
+
+describe("post", () => {
+  test("once per key, for ever; another key is another message", async () => {
+    const ref = await chat().post("inc-1/root", incidents, note("one"));
+    expect(await chat().post("inc-1/root", incidents, note("one"))).toEqual(ref);
+    expect(await chat().post("inc-2/root", incidents, note("two"))).not.toEqual(ref);
+    expect(textsOf()).toEqual(["one", "two"]);
+    expect(messages()[0]).toMatchObject({ ts: ref.ts, user: "U_NETCHECK" });
+  });
+
+  test("in a thread", async () => {
+    const root = await chat().post("inc-1/root", incidents, note("root"));
+    const reply = await chat().post("inc-1/reply", { ...incidents, thread: root.ts }, note("reply"));
+    expect(messages().find(({ ts }) => ts === reply.ts)).toMatchObject({ threadTs: root.ts, text: "reply" });
+  });
+
+  test.each(["a channel", "a thread"])("the answer is lost in %s: an error that may pass, and the next attempt finds the message", async (where) => {
+    const root = await chat().post("inc-1/root", incidents, note("root"));
+    const place = where === "a thread" ? { ...incidents, thread: root.ts } : incidents;
+    workspace.fail("chat.postMessage", { with: "lost" });
+    await expect(chat().post("inc-1/next", place, note("next"))).rejects.toMatchObject({ retryable: true });
+    expect(textsOf()).toEqual(["root", "next"]);
+    const ref = await chat().post("inc-1/next", place, note("next"));
+    expect(textsOf()).toEqual(["root", "next"]);
+    expect(messages()[1]?.ts).toBe(ref.ts);
+  });
+
+  test("killed between posting and remembering: the next process finds the message", async () => {
+    const dying = {
+      recall: (key: string) => store.recall(key),
+      remember: async (key: string, ref: { channel: string; ts: string }) => {
+        if (ref.ts !== "") throw new Error("killed");
+        await store.remember(key, ref);
+      },
+    };
+    await expect(chat(dying).post("inc-1/root", incidents, note("one"))).rejects.toThrow("killed");
+    await workspace.message({ user: "U_BOB", channel: "C_INCIDENTS", text: "what is going on?" });
+    const ref = await chat().post("inc-1/root", incidents, note("one"));
+    expect(textsOf()).toEqual(["one", "what is going on?"]);
+    expect(messages()[0]?.ts).toBe(ref.ts);
+  });
+
+  test("killed before posting: the next process posts", async () => {
+    workspace.fail("chat.postMessage", { with: 500 });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: true });
+    expect(textsOf()).toEqual([]);
+    await chat().post("inc-1/root", incidents, note("one"));
+    expect(textsOf()).toEqual(["one"]);
+  });
+
+  test("while it cannot look for the message, nothing is posted again", async () => {
+    workspace.fail("chat.postMessage", { with: "lost" });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toThrow();
+    workspace.fail("conversations.history", { with: 500 });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: true });
+    expect(textsOf()).toEqual(["one"]);
+  });
+
+  test("a person who writes our words does not pass for our message", async () => {
+    workspace.fail("chat.postMessage", { with: 500 });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toThrow();
+    await workspace.message({ user: "U_BOB", channel: "C_INCIDENTS", text: "one" });
+    const ref = await chat().post("inc-1/root", incidents, note("one"));
+    expect(messages().map(({ user, ts }) => [user, ts === ref.ts])).toEqual([
+      ["U_BOB", false],
+      ["U_NETCHECK", true],
+    ]);
+  });
+
+  test("429 is waited out as long as Slack says, then posted once", async () => {
+    workspace.fail("chat.postMessage", { with: 429, retryAfter: 0, times: 3 });
+    await chat().post("inc-1/root", incidents, note("one"));
+    expect(textsOf()).toEqual(["one"]);
+  });
+
+  test("a 429 for longer than a minute is an error that may pass", async () => {
+    workspace.fail("chat.postMessage", { with: 429, retryAfter: 61 });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: true });
+    expect(textsOf()).toEqual([]);
+  });
+
+  test.each([
+    ["not_in_channel", "invite it with /invite @netcheck"],
+    ["channel_not_found", "invite it with /invite @netcheck"],
+    ["is_archived", "the channel is archived"],
+    ["invalid_auth", "invalid_auth"],
+  ])("%s cannot pass, and says what to do", async (error, words) => {
+    workspace.fail("chat.postMessage", { error });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: false, message: expect.stringContaining(words) });
+  });
+
+  test("what cannot be drawn is said plainly", async () => {
+    await chat().post("inc-1/root", incidents, { template: "note", data: {} });
+    expect(textsOf()).toEqual([expect.stringContaining('could not draw the message "note"')]);
+    expect(logged).toEqual(["a message could not be rendered"]);
+  });
+
+  test.each(Object.keys(MESSAGES).filter((name) => !name.startsWith("preview")))("%s is taken by the workspace", async (name) => {
+    const message = { template: name.split("/")[0] as string, data: MESSAGES[name] as Message["data"] };
+    const ref = await chat().post(`inc-1/${name}`, incidents, message);
+    await chat().update(ref, message);
+    expect(messages()).toHaveLength(1);
+    expect(logged).toEqual([]);
+  });
+});
+
+test("update changes the message in its place; a message that is gone cannot pass", async () => {
+  const ref = await chat().post("inc-1/root", incidents, note("before"));
+  await chat().update(ref, note("after"));
+  expect(textsOf()).toEqual(["after"]);
+  await expect(chat().update({ ...ref, ts: "1.000001" }, note("x"))).rejects.toMatchObject({ retryable: false });
+  workspace.fail("chat.update", { with: "lost" });
+  await expect(chat().update(ref, note("again"))).rejects.toMatchObject({ retryable: true });
+});
+
+describe("whisper", () => {
+  const seenBy = (user: string): string[] => {
+    const channels = workspace.state(user).channels;
+    return channels.find(({ id }) => id === "C_INCIDENTS")?.messages.map((message) => message.text) ?? [];
+  };
+  /** A command that nobody answers leaves a response URL behind. */
+  async function place(): Promise<Place> {
+    let responseUrl = "";
+    const app = await startServer({
+      workspace: new Workspace(),
+      appHandler: async ({ body }) => {
+        responseUrl = new URLSearchParams(body).get("response_url") ?? "";
+        return { status: 200, body: "" };
+      },
+    });
+    workspace.connect(`${app.url}/slack/events`);
+    await workspace.command({ user: "U_ALICE", channel: "C_INCIDENTS", command: "/netcheck", text: "node1" });
+    await app.close();
+    expect(responseUrl).toContain(server.url);
+    return { channel: "C_INCIDENTS", responseUrl };
+  }
+
+  test("is for one person", async () => {
+    await chat().whisper(incidents, ALICE, note("psst"));
+    expect(seenBy("U_ALICE")).toEqual(["psst"]);
+    expect(seenBy("U_BOB")).toEqual([]);
+  });
+
+  test.each(["not_in_channel", "channel_not_found", "is_archived"])("%s: through the response URL", async (error) => {
+    const where = await place();
+    workspace.fail("chat.postEphemeral", { error });
+    await chat().whisper(where, ALICE, note("psst"));
+    expect(seenBy("U_ALICE")).toEqual(["psst"]);
+    expect(seenBy("U_BOB")).toEqual([]);
+  });
+
+  test("without a response URL, or with a used up one, it is an error", async () => {
+    workspace.fail("chat.postEphemeral", { error: "not_in_channel" });
+    await expect(chat().whisper(incidents, ALICE, note("psst"))).rejects.toMatchObject({ retryable: false });
+    workspace.fail("chat.postEphemeral", { error: "not_in_channel" });
+    await expect(chat().whisper({ ...incidents, responseUrl: `${server.url}/response/none` }, ALICE, note("psst"))).rejects.toThrow("response url");
+  });
+
+  test("any other error is not answered elsewhere", async () => {
+    const where = await place();
+    workspace.fail("chat.postEphemeral", { with: 500 });
+    await expect(chat().whisper(where, ALICE, note("psst"))).rejects.toMatchObject({ retryable: true });
+    expect(seenBy("U_ALICE")).toEqual([]);
+  });
+});
+
+describe("modal", () => {
+  const preview: Message = { template: "preview", data: MESSAGES["preview"] as Message["data"] };
+
+  test("opens for whoever clicked", async () => {
+    await chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, preview);
+    expect(workspace.state("U_ALICE").modals).toMatchObject([{ type: "modal" }]);
+    expect(workspace.state("U_BOB").modals).toEqual([]);
+    expect(messages()).toEqual([]);
+  });
+
+  test.each<[string, () => string | undefined]>([
+    ["an expired trigger", () => "expired"],
+    ["no trigger", () => undefined],
+    [
+      "a used one",
+      () => {
+        const trigger = workspace.chat.trigger("U_ALICE");
+        workspace.api(
+          "views.open",
+          { trigger_id: trigger, view: JSON.stringify({ type: "modal", title: { type: "plain_text", text: "x" }, blocks: [] }) },
+          workspace.botToken,
+        );
+        return trigger;
+      },
+    ],
+  ])("%s: the same content, whispered", async (_what, trigger) => {
+    await chat().modal(trigger(), incidents, ALICE, preview);
+    expect(messages()).toMatchObject([{ onlyFor: "U_ALICE", text: "Preview of Move CILIUM_FORWARD to the top on node2" }]);
+    expect(logged).toEqual(["a modal could not be opened"]);
+  });
+});
+
+describe("upload", () => {
+  const file = { name: "inc-1.md", title: "Report", content: "# Report\n\nñ\n" };
+  const files = () => [...workspace.chat.files.values()].filter(({ data }) => data !== undefined);
+
+  test("a text file in the thread, once per key", async () => {
+    const root = await chat().post("inc-1/root", incidents, note("root"));
+    const place = { ...incidents, thread: root.ts };
+    await chat().upload("inc-1/report", place, file);
+    await chat().upload("inc-1/report", place, file);
+    expect(files().map(({ name, title, data }) => [name, title, data?.toString()])).toEqual([[file.name, file.title, file.content]]);
+    expect(messages().filter((message) => message.files !== undefined)).toMatchObject([{ threadTs: root.ts }]);
+  });
+
+  test("the answer is lost: found again by its name", async () => {
+    const root = await chat().post("inc-1/root", incidents, note("root"));
+    const place = { ...incidents, thread: root.ts };
+    workspace.fail("files.completeUploadExternal", { with: "lost" });
+    await expect(chat().upload("inc-1/report", place, file)).rejects.toMatchObject({ retryable: true });
+    await chat().upload("inc-1/report", place, file);
+    expect(messages().filter((message) => message.files !== undefined)).toHaveLength(1);
+  });
+
+  test("into a channel without netcheck it is an error that says what to do", async () => {
+    workspace.fail("files.completeUploadExternal", { error: "not_in_channel" });
+    await expect(chat().upload("inc-1/report", incidents, file)).rejects.toMatchObject({ retryable: false, message: expect.stringContaining("/invite") });
+  });
+});
