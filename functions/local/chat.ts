@@ -1,5 +1,6 @@
 import { type Block, elementsOf, limits, validateBlocks, validateView } from "../slack/block-kit.ts";
 import type { Clock } from "./clock.ts";
+import type { Kept, KeptMap } from "./kept.ts";
 
 export interface User {
   readonly id: string;
@@ -102,41 +103,65 @@ export interface ChatOptions {
   readonly users: readonly User[];
   readonly channels: readonly Channel[];
   readonly groups: readonly UserGroup[];
+  /** Where it is all kept. People and places that are kept and not given stay. */
+  readonly kept: Kept;
 }
 
 const triggerLifeMs = 3000;
 const viewStack = 3;
 const viewBytes = 250_000;
 
-/** The workspace's contents: who, where, what was said. Knows Slack's rules for them, and nothing of HTTP. All in memory. */
+/** The workspace's contents: who, where, what was said. Knows Slack's rules for them, and nothing of HTTP. */
 export class Chat {
   readonly clock: Pick<Clock, "now" | "after">;
   readonly team: ChatOptions["team"];
   readonly app: ChatOptions["app"];
   readonly users: ReadonlyMap<string, User>;
-  readonly groups: readonly UserGroup[];
-  readonly files = new Map<string, StoredFile>();
-  readonly homes = new Map<string, View>();
+  readonly files: KeptMap<StoredFile>;
+  readonly homes: KeptMap<View>;
   /** Where this workspace is reached, without a slash at the end: the start of every link it hands out. Set by the server. */
   url = "http://127.0.0.1";
-  /** Counts the changes; a page that has seen this version is up to date. */
-  version = 0;
-  readonly #channels: Map<string, Channel>;
-  readonly #messages = new Map<string, Message[]>();
-  readonly #modals = new Map<string, View[]>();
-  readonly #triggers = new Map<string, { user: string; issued: number; used: boolean }>();
-  readonly #read = new Map<string, string>();
+  readonly #groups: KeptMap<UserGroup>;
+  readonly #channels: KeptMap<Channel>;
+  /** By ts. */
+  readonly #messages: KeptMap<Message>;
+  /** The same messages, oldest first, by channel. */
+  readonly #lists = new Map<string, Message[]>();
+  readonly #modals: KeptMap<readonly View[]>;
+  readonly #triggers: KeptMap<{ readonly user: string; readonly issued: number; readonly used: boolean }>;
+  readonly #read: KeptMap<string>;
+  readonly #counters: KeptMap<number>;
   readonly #listeners = new Set<() => void>();
-  #lastTs = 0;
-  #serial = 0;
 
   constructor(options: ChatOptions) {
     this.clock = options.clock;
     this.team = options.team;
     this.app = options.app;
-    this.groups = options.groups;
-    this.users = new Map(options.users.map((user) => [user.id, user]));
-    this.#channels = new Map(options.channels.map((channel) => [channel.id, channel]));
+    const { kept } = options;
+    const users = kept.map<User>("user");
+    for (const user of options.users) users.set(user.id, user);
+    this.users = users;
+    this.#groups = kept.map("group");
+    for (const group of options.groups) this.#groups.set(group.id, group);
+    this.#channels = kept.map("channel");
+    for (const channel of options.channels) this.#channels.set(channel.id, channel);
+    this.files = kept.map("file");
+    this.homes = kept.map("home");
+    this.#messages = kept.map("message");
+    for (const message of this.#messages.values()) this.#list(message.channel).push(message);
+    this.#modals = kept.map("modals");
+    this.#triggers = kept.map("trigger");
+    this.#read = kept.map("read");
+    this.#counters = kept.map("counter");
+  }
+
+  get groups(): readonly UserGroup[] {
+    return [...this.#groups.values()];
+  }
+
+  /** Counts the changes; a page that has seen this version is up to date. */
+  get version(): number {
+    return this.#counters.get("version") ?? 0;
   }
 
   /** Calls `listener` after every change; the returned function ends that. */
@@ -146,14 +171,15 @@ export class Chat {
   }
 
   changed(): void {
-    this.version += 1;
+    this.#counters.set("version", this.version + 1);
     for (const listener of this.#listeners) listener();
   }
 
   /** A new id: the prefix and a number of its own. */
   id(prefix: string): string {
-    this.#serial += 1;
-    return `${prefix}${this.#serial.toString(36).toUpperCase().padStart(8, "0")}`;
+    const serial = (this.#counters.get("serial") ?? 0) + 1;
+    this.#counters.set("serial", serial);
+    return `${prefix}${serial.toString(36).toUpperCase().padStart(8, "0")}`;
   }
 
   // ---- channels and users ------------------------------------------------------------------------------------------------------------------
@@ -192,7 +218,7 @@ export class Chat {
 
   /** Everything in a channel, oldest first, ephemeral messages included. */
   messages(channel: string): readonly Message[] {
-    return this.#messages.get(this.channel(channel).id) ?? [];
+    return this.#list(this.channel(channel).id);
   }
 
   /** A message that is there for all. @throws SlackError message_not_found */
@@ -243,9 +269,8 @@ export class Chat {
       ...(draft.metadata === undefined ? {} : { metadata: draft.metadata }),
       ...(draft.files === undefined ? {} : { files: draft.files }),
     };
-    const list = this.#messages.get(channel.id);
-    if (list === undefined) this.#messages.set(channel.id, [message]);
-    else list.push(message);
+    this.#messages.set(message.ts, message);
+    this.#list(channel.id).push(message);
     this.#read.set(readKey(draft.user, channel.id, message.threadTs), message.ts);
     this.changed();
     return message;
@@ -278,11 +303,19 @@ export class Chat {
   }
 
   #replace(message: Message, now: Message | undefined): void {
-    const list = this.#messages.get(message.channel) ?? [];
+    const list = this.#list(message.channel);
     const index = list.findIndex((one) => one.ts === message.ts);
     if (index < 0) throw new SlackError("message_not_found");
     list.splice(index, 1, ...(now === undefined ? [] : [now]));
+    if (now === undefined) this.#messages.delete(message.ts);
+    else this.#messages.set(message.ts, now);
     this.changed();
+  }
+
+  #list(channel: string): Message[] {
+    const list = this.#lists.get(channel) ?? [];
+    this.#lists.set(channel, list);
+    return list;
   }
 
   /** The blocks as they are kept: checked, and with an id for each block and element that came without. @throws SlackError invalid_blocks */
@@ -331,7 +364,7 @@ export class Chat {
     if (trigger === undefined) throw new SlackError("invalid_trigger_id");
     if (trigger.used) throw new SlackError("exchanged_trigger_id");
     if (this.clock.now() - trigger.issued > triggerLifeMs) throw new SlackError("expired_trigger_id");
-    trigger.used = true;
+    this.#triggers.set(id, { ...trigger, used: true });
     return trigger.user;
   }
 
@@ -408,8 +441,9 @@ export class Chat {
   }
 
   #nextTs(): string {
-    this.#lastTs = Math.max(this.#lastTs + 100, this.clock.now() * 1000);
-    return `${Math.floor(this.#lastTs / 1_000_000)}.${String(this.#lastTs % 1_000_000).padStart(6, "0")}`;
+    const micros = Math.max((this.#counters.get("ts") ?? 0) + 100, this.clock.now() * 1000);
+    this.#counters.set("ts", micros);
+    return `${Math.floor(micros / 1_000_000)}.${String(micros % 1_000_000).padStart(6, "0")}`;
   }
 }
 

@@ -3,6 +3,7 @@ import { type Block, type Element, elementsOf } from "../slack/block-kit.ts";
 import type { AppLink, Delivery } from "./app-link.ts";
 import { type Chat, type Message, SlackError, type User, type View } from "./chat.ts";
 import { problemsOf, stateOf, statesOf, type Values } from "./inputs.ts";
+import type { Kept, KeptMap } from "./kept.ts";
 import { type Json, messageJson, optional, viewJson } from "./web-api.ts";
 
 /** How a gesture of a person ended: `error` is a sentence for that person, `errors` are such sentences by block id of a modal. */
@@ -49,7 +50,7 @@ interface ResponseUrl {
   readonly issued: number;
   /** The message it came from; absent for a command. */
   readonly original: { readonly ts: string } | undefined;
-  uses: number;
+  readonly uses: number;
 }
 
 const responseUses = 5;
@@ -62,12 +63,13 @@ export class Interactions {
   readonly #chat: Chat;
   readonly #link: AppLink;
   readonly #secret: string;
-  readonly #responses = new Map<string, ResponseUrl>();
+  readonly #responses: KeptMap<ResponseUrl>;
 
-  constructor(chat: Chat, link: AppLink, secret: string) {
+  constructor(chat: Chat, link: AppLink, secret: string, kept: Kept) {
     this.#chat = chat;
     this.#link = link;
     this.#secret = secret;
+    this.#responses = kept.map("response");
   }
 
   /** Runs a slash command. Failures are also told in the channel, to that person only, in Slack's own words. */
@@ -206,7 +208,7 @@ export class Interactions {
     if (response === undefined) return refuse(404, "invalid_url");
     if (this.#chat.clock.now() - response.issued > responseLifeMs) return refuse(404, "expired_url");
     if (response.uses >= responseUses) return refuse(404, "used_url");
-    response.uses += 1;
+    this.#responses.set(id, { ...response, uses: response.uses + 1 });
     try {
       if (response.original !== undefined && (body["delete_original"] === true || body["replace_original"] === true)) {
         const original = this.#chat.visible(response.channel, response.original.ts, response.user);

@@ -126,10 +126,10 @@ export async function startServer(options: ServerOptions): Promise<LocalServer> 
     url,
     close: async () => {
       stop();
-      workspace.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
+      workspace.close();
     },
   };
 }

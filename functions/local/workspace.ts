@@ -3,12 +3,15 @@ import { AppLink } from "./app-link.ts";
 import { type Channel, Chat, type Message, SlackError, type User, type UserGroup, type View } from "./chat.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { type ClickGesture, type CommandGesture, Interactions, type MessageGesture, type Outcome, type SubmitGesture, slackbot } from "./interactions.ts";
+import { Kept } from "./kept.ts";
 import { transcript } from "./transcript.ts";
 import { type Arguments, type Json, methods, permalink } from "./web-api.ts";
 
 export interface WorkspaceOptions {
+  /** A SQLite file in which everything is kept; it is all there again when the next workspace is made on it. ":memory:" (default): nowhere. */
+  readonly file?: string;
   readonly clock?: Pick<Clock, "now" | "after">;
-  /** What the app's token and signing secret are; random if absent. */
+  /** What the app's token and signing secret are; the kept ones if absent, else random. */
   readonly botToken?: string;
   readonly signingSecret?: string;
   /** Slack's rate limits: one message per second and channel with short bursts, 50 updates per minute. Off by default. */
@@ -91,35 +94,49 @@ const teams: readonly UserGroup[] = [
 const textual = /\.(txt|json|ya?ml|md|log|csv|tsv|conf|sh|patch|diff)$|^[^.]+$/i;
 
 /**
- * A Slack workspace in memory, for local mode and tests: `api` is what a WebClient calls, `command`, `click` … are what people do (told to the app at
+ * A Slack workspace for local mode and tests: `api` is what a WebClient calls, `command`, `click` … are what people do (told to the app at
  * `connect`'s address with signed requests), `state` and `transcript` are what they see.
+ * What it has answered or shown to anyone is in its file and survives `kill -9`; events that the app has not taken yet are not sent again after that.
  */
 export class Workspace {
   readonly botToken: string;
   readonly signingSecret: string;
   readonly chat: Chat;
   readonly #options: WorkspaceOptions;
+  readonly #kept: Kept;
   readonly #link: AppLink;
   readonly #interactions: Interactions;
   readonly #faults = new Map<string, (Fault & { left: number })[]>();
   readonly #buckets = new Map<string, { tokens: number; at: number }>();
 
+  /** @throws if another process uses the file */
   constructor(options: WorkspaceOptions = {}) {
     this.#options = options;
-    this.botToken = options.botToken ?? `xoxb-local-${randomBytes(16).toString("hex")}`;
-    this.signingSecret = options.signingSecret ?? randomBytes(16).toString("hex");
+    this.#kept = new Kept(options.file ?? ":memory:");
+    const secrets = this.#kept.map<string>("secret");
+    // The usual people and places are only for a new workspace.
+    const fresh = secrets.size === 0;
+    const secret = (name: string, given: string | undefined, prefix: string) => {
+      const value = given ?? secrets.get(name) ?? `${prefix}${randomBytes(16).toString("hex")}`;
+      secrets.set(name, value);
+      return value;
+    };
+    this.botToken = secret("botToken", options.botToken, "xoxb-local-");
+    this.signingSecret = secret("signingSecret", options.signingSecret, "");
     const clock = options.clock ?? systemClock;
     const bot: User = { id: app.user, name: app.name, realName: app.name, title: "Incident triage for node networking", bot: true };
     this.chat = new Chat({
       clock,
       team: { id: "T_LOCAL", name: "Local workspace" },
       app,
-      users: [...(options.users ?? people), bot, slackbot],
-      channels: options.channels ?? places,
-      groups: options.groups ?? teams,
+      users: [...(options.users ?? (fresh ? people : [])), bot, slackbot],
+      channels: options.channels ?? (fresh ? places : []),
+      groups: options.groups ?? (fresh ? teams : []),
+      kept: this.#kept,
     });
     this.#link = new AppLink({ clock, signingSecret: this.signingSecret, retryInteractions: options.retryInteractions ?? true });
-    this.#interactions = new Interactions(this.chat, this.#link, this.signingSecret);
+    this.#interactions = new Interactions(this.chat, this.#link, this.signingSecret, this.#kept);
+    this.#kept.flush();
   }
 
   /** Where the app takes requests, e.g. "http://127.0.0.1:3000/slack/events". Until then commands fail with dispatch_failed. */
@@ -132,9 +149,10 @@ export class Workspace {
     return this.#link.idle();
   }
 
-  /** Gives up waiting retries. */
+  /** Gives up waiting retries and lets the file go. */
   close(): void {
     this.#link.close();
+    this.#kept.close();
   }
 
   // ---- the app's side ----------------------------------------------------------------------------------------------------------------------
@@ -156,12 +174,17 @@ export class Workspace {
     if (!same(given, this.botToken)) return answer(200, { ok: false, error: "invalid_auth" });
     const wait = this.#options.rateLimits === true ? this.#rate(method, args) : 0;
     if (wait > 0) return tooMany(wait);
-    return { ...this.#run(() => run(this.chat, args)), how: fault?.with === "lost" ? "break" : "answer" };
+    const answered = this.#run(() => run(this.chat, args));
+    // What is acknowledged is kept.
+    this.#kept.flush();
+    return { ...answered, how: fault?.with === "lost" ? "break" : "answer" };
   }
 
   /** The app posts to a response_url; `id` is the end of that URL. */
   respond(id: string, body: Json): { status: number; body: Json } {
-    return this.#interactions.respond(id, body);
+    const answered = this.#interactions.respond(id, body);
+    this.#kept.flush();
+    return answered;
   }
 
   /** Takes a file's bytes at an upload URL. False: there is no such upload, or its length is not the announced one. */
@@ -169,6 +192,7 @@ export class Workspace {
     const file = this.chat.files.get(fileId);
     if (file === undefined || file.data !== undefined || file.length !== data.length) return false;
     this.chat.files.set(fileId, { ...file, data });
+    this.#kept.flush();
     return true;
   }
 
@@ -206,6 +230,7 @@ export class Workspace {
   /** Marks a channel, or one of its threads, as read. */
   read(user: string, channel: string, threadTs?: string): void {
     this.chat.markRead(user, channel, threadTs);
+    this.#kept.flush();
   }
 
   /** All that one person sees. @throws SlackError user_not_found */

@@ -240,11 +240,16 @@ function ActionButton({ element, pending, onPress }: { element: Extract<Element,
       <button
         type="button"
         className={`button ${element.style ?? ""}`}
-        disabled={pending}
+        // Not disabled: that would take the focus away, and with it the way back from a modal.
+        aria-disabled={pending}
         aria-busy={pending}
         aria-label={element.accessibility_label}
         data-action={element.action_id}
-        onClick={() => (confirm === undefined ? onPress() : dialog.current?.showModal())}
+        onClick={() => {
+          if (pending) return;
+          if (confirm === undefined) onPress();
+          else dialog.current?.showModal();
+        }}
       >
         {pending ? <span className="spinner" /> : null}
         <Text text={element.text} />

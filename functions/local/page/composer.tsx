@@ -9,20 +9,23 @@ interface Suggestion {
   readonly description: string;
   /** The whole text once it is taken. */
   readonly text: string;
+  /** Enter takes it without being asked. A target is only taken with Tab or the arrows: what was typed may be meant as it is. */
+  readonly eager?: boolean;
 }
 
 /** Where messages and commands are typed. Suggests the command, people and targets; arrows choose, Tab or Enter takes, Escape closes. */
 export function Composer({ channel, threadTs, placeholder }: { channel: string; threadTs?: string; placeholder: string }): ReactNode {
   const directory = useContext(Directory);
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState(0);
+  const [chosen, setChosen] = useState<number>();
   const [closed, setClosed] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const field = useRef<HTMLTextAreaElement>(null);
   const listId = useId();
   const suggestions = directory === undefined || closed ? [] : suggest(text, directory, threadTs !== undefined);
-  const current = suggestions[Math.min(chosen, suggestions.length - 1)];
+  const at = chosen ?? (suggestions[0]?.eager === true ? 0 : -1);
+  const current = suggestions[Math.min(at, suggestions.length - 1)];
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text.
   useEffect(() => {
@@ -34,7 +37,7 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
 
   const type = (now: string) => {
     setText(now);
-    setChosen(0);
+    setChosen(undefined);
     setClosed(false);
     setProblem(undefined);
   };
@@ -66,15 +69,19 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
     // As Slack does: what failed stays to be sent again.
     if (command !== null) setText((now) => (now === "" ? said : now));
   };
+  const first = current ?? suggestions[0];
   const onKeyDown = (event: KeyboardEvent) => {
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (suggestions.length > 0 && move !== undefined) {
       event.preventDefault();
-      setChosen((chosen + move + suggestions.length) % suggestions.length);
+      setChosen(at < 0 && move < 0 ? suggestions.length - 1 : (at + move + suggestions.length) % suggestions.length);
     } else if (suggestions.length > 0 && event.key === "Escape") {
       event.preventDefault();
       setClosed(true);
-    } else if (current !== undefined && (event.key === "Tab" || (event.key === "Enter" && current.text.trimEnd() !== text.trimEnd()))) {
+    } else if (first !== undefined && event.key === "Tab" && !event.shiftKey && first.text !== text) {
+      event.preventDefault();
+      take(first);
+    } else if (current !== undefined && event.key === "Enter" && current.text.trimEnd() !== text.trimEnd()) {
       event.preventDefault();
       take(current);
     } else if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
@@ -135,7 +142,7 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
 function suggest(text: string, directory: WorkspaceState, inThread: boolean): readonly Suggestion[] {
   const { command, app } = directory;
   if (/^\/\S*$/.test(text) && !inThread && command.name.startsWith(text)) {
-    return [{ name: `${command.name} ${command.usage}`, description: command.description, text: `${command.name} ` }];
+    return [{ name: `${command.name} ${command.usage}`, description: command.description, text: `${command.name} `, eager: true }];
   }
   const [, before, word = ""] = /^(\/\S+ |.*@\S+ )(\S*)$/s.exec(text) ?? [];
   if (before?.endsWith(`${command.name} `) === true || before?.endsWith(`@${app.name} `) === true) {
@@ -145,5 +152,5 @@ function suggest(text: string, directory: WorkspaceState, inThread: boolean): re
   if (mention === null) return [];
   return directory.users
     .filter((user) => user.name.startsWith((mention[2] ?? "").toLowerCase()) && user.id !== directory.me && user.title !== "")
-    .map((user) => ({ name: `@${user.name}`, description: user.title, text: `${mention[1] ?? ""}@${user.name} ` }));
+    .map((user) => ({ name: `@${user.name}`, description: user.title, text: `${mention[1] ?? ""}@${user.name} `, eager: true }));
 }

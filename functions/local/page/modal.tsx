@@ -1,4 +1,4 @@
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import type { SeenView } from "../workspace.ts";
 import { send } from "./client.ts";
 import { Icon } from "./icons.tsx";
@@ -11,8 +11,11 @@ export function Modal({ view, user }: { view: SeenView; user: string }): ReactNo
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({});
   const [problem, setProblem] = useState<string>();
   const [busy, setBusy] = useState(false);
-  useEffect(() => {
-    dialog.current?.showModal();
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    // Closed before it is taken away: only then the focus goes back to where it was.
+    return () => element?.close();
   }, []);
   const close = () => void send("close-modal", { user, viewId: view.id });
   const submit = async (event: FormEvent) => {

@@ -64,7 +64,9 @@ export function Code({ text }: { text: string }): ReactNode {
       <pre tabIndex={0}>
         {text.split("\n").map((line, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity.
-          <span key={index}>{`${line}\n`}</span>
+          <span className="line" key={index}>
+            {line === "" ? <br /> : unbroken(line)}
+          </span>
         ))}
       </pre>
       <button
@@ -78,6 +80,21 @@ export function Code({ text }: { text: string }): ReactNode {
         <Icon name={copied ? "check" : "copy"} />
       </button>
     </div>
+  );
+}
+
+/** A line whose words with hyphens do not break at them: `-j DROP` stays readable as an option. */
+function unbroken(line: string): ReactNode {
+  const words = line.split(/([^\s-]*-\S*)/);
+  return words.map((word, index) =>
+    index % 2 === 0 ? (
+      word
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: words have no other identity.
+      <span className="word" key={index}>
+        {word}
+      </span>
+    ),
   );
 }
 

@@ -1,0 +1,110 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+
+/** A headless Chromium that calls nobody by itself. */
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** A folder for one run of local mode; `remove` takes it away. */
+export function temporaryFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), "netcheck-e2e-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Somebody at the local page: where things are on it, and what went wrong in it. */
+export class Desk {
+  readonly page: Page;
+  /** Errors and warnings of the console, exceptions, and requests that left this machine. */
+  readonly complaints: string[] = [];
+  readonly #context: BrowserContext;
+
+  private constructor(context: BrowserContext, page: Page) {
+    this.#context = context;
+    this.page = page;
+    page.setDefaultTimeout(20_000);
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") this.complaints.push(`console: ${message.text()} (${message.location().url})`);
+    });
+    page.on("pageerror", (error) => this.complaints.push(`exception: ${error.message}`));
+    context.on("request", (request) => {
+      const { protocol, hostname } = new URL(request.url());
+      if (!["data:", "blob:"].includes(protocol) && hostname !== "127.0.0.1") this.complaints.push(`request to ${request.url()}`);
+    });
+  }
+
+  static async open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Desk> {
+    // A fixed time zone and language: screenshots look the same everywhere.
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: "en-GB", timezoneId: "UTC", ...options });
+    const desk = new Desk(context, await context.newPage());
+    await desk.page.goto(url);
+    await desk.composer.waitFor();
+    return desk;
+  }
+
+  close(): Promise<void> {
+    return this.#context.close();
+  }
+
+  get channel(): Locator {
+    return this.page.getByRole("main");
+  }
+  get thread(): Locator {
+    return this.page.getByRole("region", { name: "Thread" });
+  }
+  /** Where messages to the channel are typed. */
+  get composer(): Locator {
+    return this.channel.getByRole("combobox");
+  }
+  /** The threads' first messages, oldest first. */
+  get roots(): Locator {
+    return this.channel.getByRole("article");
+  }
+  dialog(name: string): Locator {
+    return this.page.getByRole("dialog", { name, exact: true });
+  }
+  button(name: string): Locator {
+    return this.thread.getByRole("button", { name, exact: true });
+  }
+
+  /** Types a line into the channel and sends it. */
+  async type(line: string): Promise<void> {
+    await this.composer.fill(line);
+    await this.composer.press("Enter");
+  }
+
+  /** Opens the thread below the first message that says this. */
+  async openThread(words: string): Promise<void> {
+    await this.roots.filter({ hasText: words }).getByRole("button", { name: /repl/ }).first().click();
+    await this.thread.waitFor();
+  }
+
+  /** Becomes another person. */
+  async become(name: string): Promise<void> {
+    const people = this.page.getByRole("group", { name: "You are" });
+    // The radio button itself is hidden behind its label.
+    await people.getByText(name, { exact: true }).last().click();
+    await this.page.getByRole("combobox", { name: `as ${name.split(" ")[0]}` }).waitFor();
+  }
+
+  /** Presses "Approve & run" and confirms. */
+  async approve(): Promise<void> {
+    await this.button("Approve & run").click();
+    const question = this.dialog("Run this fix?");
+    await question.getByRole("button", { name: "Approve & run" }).click();
+    await question.waitFor({ state: "hidden" });
+  }
+}

@@ -1,0 +1,366 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { Browser, BrowserContextOptions, Locator } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type Local, type LocalOptions, startLocal } from "../../functions/local/main.ts";
+import { capturesOf } from "../../functions/local/nodes.ts";
+import { replayTransport } from "../../functions/transports/replay.ts";
+import { Desk, launchBrowser, temporaryFolder } from "./desk.ts";
+import { brightness, faint, overflow } from "./looks.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const cause = "kube-proxy's chain stands before Cilium's in FORWARD and drops pod traffic as INVALID";
+const narrow: BrowserContextOptions = { viewport: { width: 400, height: 800 }, hasTouch: true };
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(() => browser.close());
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function serve(options: Partial<LocalOptions> = {}): Promise<Local> {
+  const folder = temporaryFolder();
+  cleanups.push(folder.remove);
+  const local = await startLocal({ directory: join(folder.path, "state"), fresh: true, ...options });
+  cleanups.push(() => local.close());
+  return local;
+}
+
+/** A page at which nothing may go wrong. */
+async function sit(url: string, options?: BrowserContextOptions): Promise<Desk> {
+  const desk = await Desk.open(browser, url, options);
+  cleanups.push(async () => {
+    await desk.close();
+    expect(desk.complaints).toEqual([]);
+  });
+  return desk;
+}
+
+/** Runs `/netcheck node2` as Alice up to the proposal, with its thread open. */
+async function proposed(desk: Desk): Promise<void> {
+  await desk.type("/netcheck node2");
+  await desk.roots.getByText("a fix is waiting for approval").waitFor();
+  await desk.openThread("node2");
+  await desk.button("Preview fix").waitFor();
+}
+
+const shot = async (desk: Desk, name: string): Promise<void> => {
+  if (process.env["SCREENSHOTS"] !== "1") return;
+  // Nothing under the mouse.
+  await desk.page.mouse.move(0, 0);
+  await desk.page.screenshot({ path: join(root, "docs/images", name) });
+};
+
+test("from a command to a verified fix, approved by a second person", async () => {
+  const folder = temporaryFolder();
+  cleanups.push(folder.remove);
+  const replay = replayTransport({ directory: folder.path, captures: capturesOf(join(root, "runbooks")) });
+  // The node takes its time: until then the thread is at its beginning.
+  const answer = Promise.withResolvers<void>();
+  const local = await serve({ transports: { replay: { ...replay, poll: async (...args) => answer.promise.then(() => replay.poll(...args)) } } });
+  const desk = await sit(local.url);
+
+  await desk.type("/netcheck node2");
+  await desk.roots.getByText("collecting facts on the node").waitFor();
+  expect(await desk.roots.getByText("(edited)").count()).toBe(0);
+  answer.resolve();
+  await desk.roots.getByRole("heading", { name: `node2: ${cause}` }).waitFor();
+  await desk.roots.getByText("a fix is waiting for approval").waitFor();
+  await desk.roots.getByText("(edited)").waitFor();
+
+  await desk.openThread("node2");
+  await desk.thread.getByText("Likely cause").waitFor();
+  const evidence = desk.thread.locator("pre").filter({ hasText: "-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP" });
+  expect(await evidence.innerText()).toMatch(/^\d+: .*-A FORWARD .*-j KUBE-FORWARD$/m);
+  await desk.thread.getByText("Evidence iptables-save -c").waitFor();
+  await desk.thread.getByText("Put Cilium's jump first in FORWARD").first().waitFor();
+
+  await desk.button("Preview fix").click();
+  const preview = desk.dialog("Preview fix");
+  const commands = await preview.locator("pre").first().innerText();
+  expect(commands).toBe(
+    [
+      "iptables-restore --noflush -w 5 <<'EOF'",
+      "*filter",
+      '-D FORWARD -m comment --comment "cilium-feeder: CILIUM_FORWARD" -j CILIUM_FORWARD',
+      '-I FORWARD 1 -m comment --comment "cilium-feeder: CILIUM_FORWARD" -j CILIUM_FORWARD',
+      "COMMIT",
+      "EOF",
+    ].join("\n"),
+  );
+  for (const part of ["Side effects", "Rollback", "To make it last"]) await preview.getByText(part, { exact: true }).waitFor();
+  await preview.getByRole("button", { name: "Close" }).first().click();
+  await preview.waitFor({ state: "detached" });
+
+  // Who asked cannot approve; only that person is told, and nothing happens.
+  await desk.approve();
+  const refusal = desk.thread.getByRole("article").filter({ hasText: "You cannot approve this: you asked for this triage" });
+  await refusal.getByText("Only visible to you").waitFor();
+  await desk.button("Approve & run").waitFor();
+
+  await desk.become("Bob Tanaka");
+  await desk.button("Approve & run").waitFor();
+  expect(await refusal.count()).toBe(0);
+  // The confirmation can be cancelled.
+  await desk.button("Approve & run").click();
+  const question = desk.dialog("Run this fix?");
+  await question.getByText("Put Cilium's jump first in FORWARD on node2. Risk: low.").waitFor();
+  await question.getByRole("button", { name: "Cancel" }).click();
+  await question.waitFor({ state: "hidden" });
+  await desk.approve();
+  await desk.thread.getByText("Verification: Collected again after 2 s: the cause is gone.").waitFor();
+  await desk.thread.getByText("Approved by @Bob Tanaka. The fix ran.").waitFor();
+  await desk.roots.getByText("resolved and verified").waitFor();
+  expect(await desk.button("Approve & run").count()).toBe(0);
+  expect((await local.store.incidents(10)).map((incident) => incident.state)).toEqual(["resolved"]);
+
+  // The report, read here and downloaded.
+  await desk.thread.getByRole("button", { name: "Full report on node2" }).click();
+  const report = page(desk, /^netcheck-node2-inc-[0-9a-f]+\.md$/);
+  await report.getByText("# node2: likely cause found").waitFor();
+  await report.getByRole("button", { name: "Close" }).click();
+  const [download] = await Promise.all([desk.page.waitForEvent("download"), desk.thread.getByRole("link", { name: /^Download/ }).click()]);
+  const text = await readFile(await download.path(), "utf8");
+  expect(text).toContain("-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP");
+});
+
+const page = (desk: Desk, name: RegExp): Locator => desk.page.getByRole("dialog", { name });
+
+test.each([
+  ["node1", "Proposed fix"],
+  ["node3", "Proposed fix"],
+  ["node4", "Proposed fix"],
+  ["node5", "Proposed fix"],
+])("%s: its cause is found, fixed and verified", async (node, heading) => {
+  const desk = await sit((await serve()).url);
+  await desk.type(`/netcheck ${node}`);
+  await desk.roots.getByText("a fix is waiting for approval").waitFor();
+  await desk.become("Carol Diaz");
+  await desk.openThread(node);
+  await desk.thread.getByText(heading).waitFor();
+  await desk.approve();
+  await desk.roots.getByText("resolved and verified").waitFor();
+});
+
+test("a healthy node: says so, and proposes nothing", async () => {
+  const desk = await sit((await serve()).url);
+  // By an example of the empty channel.
+  await desk.page.getByRole("button", { name: "/netcheck healthy1" }).click();
+  await desk.roots.getByText("no cause found: everything that was checked is in order").waitFor();
+  await desk.openThread("healthy1");
+  await desk.thread.getByRole("button", { name: "Full report on healthy1" }).waitFor();
+  expect(await desk.button("Approve & run").count()).toBe(0);
+});
+
+test("an unknown name: near ones are suggested, to the person who typed it only", async () => {
+  const desk = await sit((await serve()).url);
+  await desk.type("/netcheck nod");
+  const answer = desk.roots.filter({ hasText: "I know no target called nod." });
+  await answer.getByText("Only visible to you").waitFor();
+  expect(await answer.innerText()).toMatch(/Did you mean node1, node2, node3, node4, node5\?/);
+  await desk.become("Bob Tanaka");
+  await desk.page.getByRole("heading", { name: "This is #incidents" }).waitFor();
+  expect(await answer.count()).toBe(0);
+});
+
+test("help, and what is no target's name", async () => {
+  const desk = await sit((await serve()).url);
+  await desk.type("/netcheck help");
+  await desk.roots.getByText("/netcheck node1").first().waitFor();
+  await desk.roots.getByText("Only visible to you").waitFor();
+  await desk.type("/netcheck $(reboot)");
+  await desk.roots.getByText('"$(reboot)" cannot be the name of a target.').waitFor();
+  // What is no command here never leaves the page.
+  await desk.type("/reboot");
+  await desk.page.getByRole("alert").getByText("/reboot is not a command here. Try /netcheck help.").waitFor();
+});
+
+test("dismissed by who asked, and run again", async () => {
+  const desk = await sit((await serve()).url);
+  await proposed(desk);
+  await desk.button("Dismiss").click();
+  await desk.thread.getByText("Dismissed by @Alice Moreau. Nothing was changed.").waitFor();
+  await desk.roots.getByText("dismissed", { exact: true }).waitFor();
+  expect(await desk.button("Approve & run").count()).toBe(0);
+
+  await desk.button("Run again").first().click();
+  await desk.roots.getByText("a fix is waiting for approval").waitFor();
+  expect(await desk.roots.count()).toBe(2);
+  expect(await desk.roots.first().innerText()).toContain("dismissed");
+});
+
+test("two people before the same question: the first answer counts, and the other's question goes away", async () => {
+  const local = await serve();
+  const [bob, carol] = [await sit(local.url), await sit(local.url)];
+  await proposed(bob);
+  await bob.become("Bob Tanaka");
+  await carol.become("Carol Diaz");
+  await carol.openThread("node2");
+  await carol.button("Approve & run").click();
+  await carol.dialog("Run this fix?").waitFor();
+  await bob.approve();
+  await carol.dialog("Run this fix?").waitFor({ state: "detached" });
+  await carol.thread.getByText("Approved by @Bob Tanaka. The fix ran.").waitFor();
+  await carol.roots.getByText("resolved and verified").waitFor();
+});
+
+describe("without a mouse", () => {
+  test("the composer is reached with Tab, and a command is completed and sent", async () => {
+    const desk = await sit((await serve()).url);
+    await tabTo(desk, desk.composer);
+    await desk.page.keyboard.type("/net");
+    await desk.page.keyboard.press("Tab");
+    expect(await desk.composer.inputValue()).toBe("/netcheck ");
+    await desk.page.getByRole("option", { name: "node1" }).waitFor();
+    await desk.page.keyboard.press("ArrowDown");
+    await desk.page.keyboard.press("ArrowDown");
+    expect(await desk.page.getByRole("option", { selected: true }).innerText()).toContain("node2");
+    await desk.page.keyboard.press("Enter");
+    expect(await desk.composer.inputValue()).toBe("/netcheck node2");
+    await desk.page.keyboard.press("Enter");
+    await desk.roots.getByText("a fix is waiting for approval").waitFor();
+
+    await tabTo(desk, desk.roots.getByRole("button", { name: /replies/ }));
+    await desk.page.keyboard.press("Enter");
+    await desk.button("Preview fix").waitFor();
+    await tabTo(desk, desk.button("Preview fix"));
+    await desk.page.keyboard.press("Enter");
+    await desk.dialog("Preview fix").waitFor();
+    await desk.page.keyboard.press("Escape");
+    await desk.dialog("Preview fix").waitFor({ state: "detached" });
+    // The focus is where it was.
+    await expectFocus(desk.button("Preview fix"));
+    await tabTo(desk, desk.button("Dismiss"));
+    await desk.page.keyboard.press("Space");
+    await desk.roots.getByText("dismissed", { exact: true }).waitFor();
+  });
+});
+
+describe("how it looks", () => {
+  test.each(["light", "dark"] as const)("%s: everything can be read", async (colorScheme) => {
+    const desk = await sit((await serve()).url, { colorScheme });
+    expect(await faint(desk.page)).toEqual([]);
+    await proposed(desk);
+    // Up to the cause, where the story begins.
+    await desk.thread.getByText("Likely cause").scrollIntoViewIfNeeded();
+    await desk.composer.focus();
+    expect(await brightness(desk.page)).toBe(colorScheme);
+    expect(await faint(desk.page)).toEqual([]);
+    expect(await overflow(desk.page)).toEqual([]);
+    await shot(desk, `local-thread-${colorScheme}.png`);
+    await desk.button("Preview fix").click();
+    await desk.dialog("Preview fix").waitFor();
+    expect(await faint(desk.page)).toEqual([]);
+  });
+
+  test("400 px wide: one thing at a time, nothing sticks out", async () => {
+    const desk = await sit((await serve()).url, narrow);
+    expect(await overflow(desk.page)).toEqual([]);
+    await desk.type("/netcheck node2");
+    await desk.roots.getByText("a fix is waiting for approval").waitFor();
+    expect(await overflow(desk.page)).toEqual([]);
+    await desk.openThread("node2");
+    await desk.button("Preview fix").waitFor();
+    expect(await desk.channel.isVisible()).toBe(false);
+    expect(await overflow(desk.page)).toEqual([]);
+    await shot(desk, "local-narrow.png");
+    await desk.button("Preview fix").click();
+    await desk.dialog("Preview fix").waitFor();
+    expect(await overflow(desk.page)).toEqual([]);
+    await desk.dialog("Preview fix").getByRole("button", { name: "Close" }).last().click();
+    await desk.thread.getByRole("button", { name: "Close thread" }).click();
+
+    // People are in the menu.
+    await desk.page.getByRole("button", { name: "Channels and people" }).click();
+    await desk.become("Bob Tanaka");
+    await desk.openThread("node2");
+    await desk.approve();
+    await desk.thread.getByText("the cause is gone").waitFor();
+    expect(await overflow(desk.page)).toEqual([]);
+    await desk.thread.getByRole("button", { name: "Close thread" }).click();
+    await desk.roots.getByText("resolved and verified").waitFor();
+  });
+});
+
+describe("killed and started again: the page comes back by itself", () => {
+  /** Kills local mode and starts it once more at the same address. */
+  async function restart(desk: Desk, folder: string, running: { process: ChildProcess; url: string }): Promise<void> {
+    running.process.kill("SIGKILL");
+    await desk.page.getByRole("alert").getByText("No connection to the local server.").waitFor();
+    await start(folder, Number(new URL(running.url).port));
+    await desk.page.getByRole("alert").waitFor({ state: "detached" });
+  }
+
+  async function begin(): Promise<{ desk: Desk; folder: string; running: { process: ChildProcess; url: string } }> {
+    const folder = temporaryFolder();
+    cleanups.push(folder.remove);
+    const running = await start(folder.path, 0);
+    const desk = await Desk.open(browser, running.url);
+    cleanups.push(async () => {
+      await desk.close();
+      // Only the time without a server was complained about.
+      expect(desk.complaints.filter((one) => !/net::ERR_(CONNECTION|INCOMPLETE_CHUNKED|EMPTY_RESPONSE)/.test(one))).toEqual([]);
+    });
+    await proposed(desk);
+    await desk.become("Bob Tanaka");
+    return { desk, folder: folder.path, running };
+  }
+
+  test("while a fix waits for approval: it is approved, run and verified", async () => {
+    const { desk, folder, running } = await begin();
+    await restart(desk, folder, running);
+    await desk.approve();
+    await desk.thread.getByText("the cause is gone").waitFor();
+    await desk.roots.getByText("resolved and verified").waitFor();
+    expect(await desk.roots.count()).toBe(1);
+  });
+
+  test("while the fix settles: it is verified, and was run once", async () => {
+    const { desk, folder, running } = await begin();
+    await desk.approve();
+    await desk.roots.getByText("fix done, verifying").waitFor();
+    await restart(desk, folder, running);
+    await desk.thread.getByText("the cause is gone").waitFor();
+    await desk.roots.getByText("resolved and verified").waitFor();
+    expect(await desk.thread.getByText("(replayed) fix-").count()).toBe(1);
+  });
+});
+
+/** `npm start` in a process of its own. */
+async function start(directory: string, port: number): Promise<{ process: ChildProcess; url: string }> {
+  const child = spawn(process.execPath, [join(root, "functions/cli.ts"), "start", "--directory", directory, "--port", String(port)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  cleanups.push(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /open (http:\S+)/.exec(line)?.[1];
+    if (url !== undefined) return { process: child, url };
+  }
+  throw new Error("local mode ended before it was ready");
+}
+
+/** Presses Tab until the element has the focus; it must be among the first 60. */
+async function tabTo(desk: Desk, element: Locator): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    await desk.page.keyboard.press("Tab");
+    if (await element.evaluate((one) => one === document.activeElement)) return;
+  }
+  throw new Error("cannot be reached with Tab");
+}
+
+async function expectFocus(element: Locator): Promise<void> {
+  await expect.poll(() => element.evaluate((one) => one === document.activeElement)).toBe(true);
+}
