@@ -16,6 +16,7 @@ import { kernelLog } from "./kernel-log.ts";
 import { link } from "./link.ts";
 import { module } from "./module.ts";
 import { neighbor } from "./neighbor.ts";
+import { nft } from "./nft.ts";
 import { os } from "./os.ts";
 import { ovs } from "./ovs.ts";
 import { route } from "./route.ts";
@@ -43,6 +44,7 @@ export const facts: readonly AnyFact[] = [
   link,
   module,
   neighbor,
+  nft,
   os,
   ovs,
   route,

@@ -1,0 +1,163 @@
+import { COUNTER, counter, type IptablesRow, type Names, protocolName, setDestination, setMark, setSource, xmark } from "./iptables-row.ts";
+
+const SPACE = 32;
+
+/** The columns of a listing: which of the optional ones are there. */
+export interface Columns {
+  readonly number: boolean;
+  readonly counters: boolean;
+  readonly interfaces: boolean;
+}
+
+const HEADER = /^\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot(?:\s+opt)?(\s+in\s+out)?\s+source\s+destination$/;
+
+/** The columns that a header line names; undefined if it is none. */
+export function columnsOf(text: string): Columns | undefined {
+  const match = HEADER.exec(text);
+  return match === null ? undefined : { number: match[1] !== undefined, counters: match[2] !== undefined, interfaces: match[3] !== undefined };
+}
+
+/** Where nothing else tells the protocol from the target. */
+const PROTOCOL =
+  /^!?(?:\d{1,3}|all|tcp|udp|udplite|icmp|icmpv6|ipv6-icmp|ipv6-mh|esp|ah|sctp|dccp|gre|igmp|ipencap|ipip|ospf|ospfigp|pim|vrrp|ipv6|mh|mobility-header)$/i;
+/** Where the `opt` column tells which word it is: a number, or any name of /etc/protocols. */
+const ANY_PROTOCOL = /^!?[a-z0-9][\w.+-]{0,31}$/i;
+const INTERFACE = /^!?[^\s/!]{1,16}$/;
+const ADDRESS = /^!?[^\s!]{1,200}$/;
+const isOpt = (word: string | undefined): boolean => word === "--" || word === "-f" || word === "!f";
+
+/**
+ * Reads one row of `iptables -L` into `row`. A rule without a target has an empty column, so the words shift: the `opt` column (`--`) tells where
+ * the protocol stands; old ip6tables leave that one blank too. Returns the row's number where printed (0 if not), or -1 if it is no row.
+ */
+export function readColumns(text: string, columns: Columns, row: IptablesRow, names: Names): number {
+  const words = text.trim().split(/\s+/, 12);
+  let i = 0;
+  let position = 0;
+  if (columns.number) {
+    if (!/^\d{1,9}$/.test(words[i] ?? "")) return -1;
+    position = Number(words[i++]);
+  }
+  if (columns.counters) {
+    const [packets = "", bytes = ""] = [words[i], words[i + 1]];
+    if (!COUNTER.test(packets) || !COUNTER.test(bytes)) return -1;
+    row.packets = counter(packets);
+    row.bytes = counter(bytes);
+    i += 2;
+  }
+  const specFrom = i;
+  const width = columns.interfaces ? 4 : 2;
+  if (!isOpt(words[i + 1])) {
+    const targeted = isOpt(words[i + 2]) || (PROTOCOL.test(words[i + 1] ?? "") && startsAddresses(words, i + 1, width));
+    if (targeted) row.target = names.of(words[i++] as string);
+    else if (!PROTOCOL.test(words[i] ?? "") || !startsAddresses(words, i, width)) return -1;
+  }
+  const protocol = words[i++];
+  if (protocol === undefined || !ANY_PROTOCOL.test(protocol)) return -1;
+  row.protocolNegated = protocol.startsWith("!");
+  row.protocol = names.of(protocolName(bare(protocol)));
+  if (isOpt(words[i])) i++;
+  if (columns.interfaces) {
+    const [inward = "", outward = ""] = [words[i], words[i + 1]];
+    if (!INTERFACE.test(inward) || !INTERFACE.test(outward)) return -1;
+    i += 2;
+    if (inward !== "*" && inward !== "any") row.inInterface = names.of(bare(inward));
+    row.inInterfaceNegated = inward.startsWith("!");
+    if (outward !== "*" && outward !== "any") row.outInterface = names.of(bare(outward));
+    row.outInterfaceNegated = outward.startsWith("!");
+  }
+  const [source = "", destination = ""] = [words[i], words[i + 1]];
+  if (!ADDRESS.test(source) || !ADDRESS.test(destination)) return -1;
+  setSource(row, bare(source), source.startsWith("!"));
+  setDestination(row, bare(destination), destination.startsWith("!"));
+  row.spec = behindWords(text, specFrom);
+  readDetails(behindWords(text, i + 2), row, names);
+  return position;
+}
+
+/** True if words[i] can be the protocol of a row without `opt` column: the addresses stand where they should. */
+function startsAddresses(words: readonly string[], i: number, width: number): boolean {
+  const address = /^!?(?:anywhere|[\da-fA-F]*:[\da-fA-F:./]*)$/;
+  return words.length >= i + width + 1 && address.test(words[i + width - 1] ?? "") && address.test(words[i + width] ?? "");
+}
+
+const bare = (word: string): string => (word.startsWith("!") ? word.slice(1) : word);
+
+/** What stands behind the first `count` words of a text. */
+function behindWords(text: string, count: number): string {
+  let at = 0;
+  for (let word = 0; ; word++) {
+    while (at < text.length && text.charCodeAt(at) <= SPACE) at++;
+    if (word === count) return text.slice(at);
+    while (at < text.length && text.charCodeAt(at) > SPACE) at++;
+    if (at === text.length) return "";
+  }
+}
+
+/** What -L prints behind the columns: matches in words (`ctstate NEW`, `tcp dpt:80`), the comment between slashes, the target's options. */
+function readDetails(text: string, row: IptablesRow, names: Names): void {
+  let at = 0;
+  let negated = false;
+  let previous = "";
+  const next = (): string => {
+    while (at < text.length && text.charCodeAt(at) <= SPACE) at++;
+    const from = at;
+    while (at < text.length && text.charCodeAt(at) > SPACE) at++;
+    return text.slice(from, at);
+  };
+  /** The value of a match, with a `!` before it or in front of it. */
+  const value = (): string => {
+    let word = next();
+    if (word === "!") {
+      negated = true;
+      word = next();
+    }
+    if (!word.startsWith("!")) return word;
+    negated = true;
+    return word.slice(1);
+  };
+  for (let word = next(); word !== ""; word = next()) {
+    if (word === "/*") {
+      const close = text.indexOf("*/", at);
+      const comment = text.slice(at, close === -1 ? text.length : close).trim();
+      if (comment !== "") row.comment ??= comment;
+      at = close === -1 ? text.length : close + 2;
+    } else if (word === "!") {
+      negated = true;
+      continue;
+    } else if (word === "[goto]") row.goto = true;
+    else if (word === "ctstate" || word === "state") {
+      row.states = names.list(value());
+      row.statesNegated = negated;
+    } else if (word === "match" && /^mark$/i.test(previous)) {
+      const mark = value();
+      setMark(row, names.of(mark), negated);
+    } else if (word === "MARK" && row.target === "MARK") {
+      const operation = next();
+      if (/^(?:set|xset|or|and|xor)$/.test(operation)) row.setMark = names.of(xmark(operation, next()));
+      else if (operation === "match") setMark(row, names.of(value()), negated);
+    } else if (word === "dports" || word === "sports") {
+      const ports = names.of(value());
+      setPort(row, word, ports, negated);
+    } else if (word === "reject-with") row.rejectWith = names.of(next());
+    else if (word.startsWith("to:")) {
+      if (row.target === "SNAT") row.toSource ??= word.slice(3);
+      else if (row.target === "DNAT") row.toDestination ??= word.slice(3);
+    } else {
+      const port = /^([ds]pts?):(!?)([\w.+-]{1,64}(?::[\w.+-]{1,64})?)$/.exec(word);
+      if (port !== null) setPort(row, port[1] as string, names.of(port[3] as string), port[2] === "!");
+    }
+    negated = false;
+    previous = word;
+  }
+}
+
+function setPort(row: IptablesRow, side: string, ports: string, negated: boolean): void {
+  if (side.startsWith("d")) {
+    row.destinationPort = ports;
+    row.destinationPortNegated = negated;
+  } else {
+    row.sourcePort = ports;
+    row.sourcePortNegated = negated;
+  }
+}

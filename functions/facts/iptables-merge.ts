@@ -1,0 +1,151 @@
+import type { Part } from "./fact.ts";
+import { type Backend, type Family, type Iptables, type IptablesChain, type IptablesRow, WARNING } from "./iptables-row.ts";
+
+/**
+ * True if the parts show all of an IPv4 table: the unnamed program's view, or those of the named backends as far as they hold anything (a view of
+ * one backend that is empty says nothing about the other), and of each program that was run a complete one.
+ */
+export function tableKnown(parts: readonly Part<Iptables>[], table: string): boolean {
+  const complete = new Map<string, boolean>();
+  let answered = false;
+  for (const part of parts) {
+    const [program = "", shown = table, chain] = part.view.scope.split(" ");
+    if (!program.startsWith("ipv4") || shown !== table || chain !== undefined) continue;
+    const whole = part.complete && !part.value.warnings.some((warning) => WARNING.exec(warning.text)?.[1] === table);
+    complete.set(program, (complete.get(program) ?? false) || whole);
+    if (whole && (program === "ipv4" || part.value.chains.length > 0)) answered = true;
+  }
+  return answered && [...complete.values()].every((whole) => whole);
+}
+
+/**
+ * Chain by chain the best view: complete with counters, then complete, then what shows most rules. The second sample only adds deltas.
+ * Both backends are kept apart if both hold rules; a backend that holds none is left out.
+ */
+export function merge(parts: readonly Part<Iptables>[]): Iptables {
+  const samples = parts.filter((part) => part.sample === 1);
+  const views = (samples.length > 0 ? samples : parts).map(settled);
+  const value = choose(views);
+  for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
+  const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
+  const named = <R extends { family: Family; backend: Backend }>(row: R): R =>
+    row.backend === "unknown" && unnamed[row.family] !== "unknown" ? { ...row, backend: unnamed[row.family] } : row;
+  return { chains: value.chains.map(named), rows: value.rows.map(named), warnings: views.flatMap((view) => view.warnings) };
+}
+
+interface Settled extends Iptables {
+  readonly rank: number;
+  /** Backend and family of the program, as the scope names them. */
+  readonly scope: string;
+}
+
+/** A part whose output was cut is taken at its word only as far as its format tells where a chain ends. */
+function settled(part: Part<Iptables>): Settled {
+  const { value, view } = part;
+  const cut = !part.complete && view.complete;
+  const lastLine = value.chains.at(-1)?.line ?? 0;
+  const doubtful = (chain: IptablesChain) => cut && chain.complete && (view.format === "rules" || (view.format === "list" && chain.line === lastLine));
+  const chains = cut ? value.chains.map((chain) => (doubtful(chain) ? { ...chain, complete: false } : chain)) : value.chains;
+  return { chains, rows: value.rows, warnings: value.warnings, rank: view.rank, scope: view.scope };
+}
+
+/** True if a backend was used: rules, chains of its own, or a policy that is not the default. */
+function holdsRules(view: Iptables, family: Family, backend: Backend): boolean {
+  return (
+    view.rows.some((row) => row.family === family && row.backend === backend) ||
+    view.chains.some((chain) => chain.family === family && chain.backend === backend && chain.policy !== "ACCEPT")
+  );
+}
+
+/** The backend of the program that does not name it (`iptables`), as far as one of its outputs tells. */
+function unnamedBackend(views: readonly Settled[], family: Family): Backend {
+  for (const { scope, chains } of views) {
+    if (scope.includes("/")) continue;
+    for (const chain of chains) if (chain.family === family && chain.backend !== "unknown") return chain.backend;
+  }
+  return "unknown";
+}
+
+function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
+  const chains: IptablesChain[] = [];
+  const rows: IptablesRow[] = [];
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const uses = (backend: Backend) => views.some((view) => holdsRules(view, family, backend));
+    const both = uses("nft") && uses("legacy");
+    // Empty tables of the other backend (the kernel makes them when somebody looks) must not stand for the real ones.
+    const idle: Backend | undefined = both ? undefined : uses("nft") ? "legacy" : uses("legacy") ? "nft" : undefined;
+    const shows = (row: { family: Family; backend: Backend }) => row.family === family && row.backend !== idle;
+    const candidates = views.filter((view) => view.chains.some(shows));
+    const [only] = candidates;
+    if (only === undefined) continue;
+    if (candidates.length === 1) {
+      for (const chain of only.chains) if (shows(chain)) chains.push(chain);
+      for (const row of only.rows) if (shows(row)) rows.push(row);
+      continue;
+    }
+    const plain = unnamedBackend(views, family);
+    const unnamed: Backend = plain !== "unknown" ? plain : uses("legacy") && !uses("nft") ? "legacy" : "nft";
+    const keyOf = (backend: Backend, table: string, chain: string) => `${both ? (backend === "unknown" ? unnamed : backend) : ""} ${table} ${chain}`;
+    const best = new Map<string, { view: Settled; chain: IptablesChain; score: number }>();
+    for (const view of candidates) {
+      const counted = new Set<string>();
+      for (const row of view.rows) if (row.packets !== undefined) counted.add(`${row.table} ${row.chain}`);
+      for (const chain of view.chains) {
+        if (!shows(chain)) continue;
+        const key = keyOf(chain.backend, chain.table, chain.name);
+        const counters = chain.rules === 0 || counted.has(`${chain.table} ${chain.name}`);
+        const score = (chain.complete ? 1e12 : 0) + (chain.complete && counters ? 1e11 : 0) + (chain.complete ? 0 : chain.rules * 100) + view.rank;
+        const rival = best.get(key);
+        if (rival === undefined || score > rival.score) best.set(key, { view, chain, score });
+      }
+    }
+    for (const { chain } of best.values()) chains.push(chain);
+    for (const view of candidates) {
+      for (const row of view.rows) if (shows(row) && best.get(keyOf(row.backend, row.table, row.chain))?.view === view) rows.push(row);
+    }
+  }
+  return { chains, rows };
+}
+
+/**
+ * Writes `packetsDelta` into the rows of the first sample. A rule is the same if text and place in the chain are, and the chain is as long as before;
+ * else if it is the only rule of that text in the chain.
+ */
+function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptables, "chains" | "rows">): void {
+  const chainKey = (family: Family, backend: Backend, table: string, chain: string) => `${family} ${backend} ${table} ${chain}`;
+  const lengths = new Map<string, number>();
+  for (const { family, backend, table, name, rules } of first.chains) lengths.set(chainKey(family, backend, table, name), rules);
+  const changed = new Set<string>();
+  for (const { family, backend, table, name, rules } of second.chains) {
+    const key = chainKey(family, backend, table, name);
+    if (lengths.get(key) !== rules) changed.add(key);
+  }
+  const isChanged = (row: IptablesRow) => changed.size > 0 && changed.has(chainKey(row.family, row.backend, row.table, row.chain));
+  const ruleKey = (row: IptablesRow) => `${chainKey(row.family, row.backend, row.table, row.chain)} ${row.spec}`;
+  let bySpec: Map<string, IptablesRow | null> | undefined;
+  for (let i = 0; i < first.rows.length; i++) {
+    const row = first.rows[i] as IptablesRow;
+    if (row.packets === undefined) continue;
+    let later: IptablesRow | null | undefined = second.rows[i];
+    if (later === undefined || !isSamePlace(row, later) || isChanged(row)) {
+      bySpec ??= onlyOnes(second.rows, ruleKey);
+      later = bySpec.get(ruleKey(row));
+    }
+    if (later?.packets === undefined || later.packets < row.packets) continue;
+    row.packetsDelta = later.packets - row.packets;
+  }
+}
+
+function isSamePlace(a: IptablesRow, b: IptablesRow): boolean {
+  return a.chain === b.chain && a.position === b.position && a.spec === b.spec && a.table === b.table && a.family === b.family && a.backend === b.backend;
+}
+
+/** The rows by key; null where several have it. */
+function onlyOnes(rows: readonly IptablesRow[], keyOf: (row: IptablesRow) => string): Map<string, IptablesRow | null> {
+  const result = new Map<string, IptablesRow | null>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    result.set(key, result.has(key) ? null : row);
+  }
+  return result;
+}

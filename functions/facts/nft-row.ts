@@ -1,0 +1,78 @@
+import { z } from "zod";
+
+const Family = z.enum(["ip", "ip6", "inet", "arp", "bridge", "netdev"]);
+export type NftFamily = z.infer<typeof Family>;
+export const FAMILIES: ReadonlySet<string> = new Set(Family.options);
+export const isFamily = (word: string | undefined): word is NftFamily => word !== undefined && FAMILIES.has(word);
+
+/** What ends a rule. Statements that translate addresses are not verdicts here: they stand in `spec`. */
+const Verdict = z.enum(["accept", "drop", "reject", "return", "jump", "goto", "queue"]);
+export type NftVerdict = z.infer<typeof Verdict>;
+const VERDICTS: ReadonlySet<string> = new Set(Verdict.options);
+export const isVerdict = (word: string): word is NftVerdict => VERDICTS.has(word);
+
+/** `table inet firewall {` */
+const NftTable = z.object({ line: z.int(), family: Family, name: z.string() });
+
+/**
+ * A chain; one with a hook is entered by packets, the others by jumps.
+ *
+ *     chain PREROUTING {
+ *         type nat hook prerouting priority dstnat; policy accept;
+ */
+const NftChain = z.object({
+  line: z.int(),
+  family: Family,
+  table: z.string(),
+  name: z.string(),
+  type: z.string().optional(),
+  hook: z.string().optional(),
+  /** As printed: a number in JSON, `dstnat`, `filter - 10` or a number in text. */
+  priority: z.string().optional(),
+  policy: z.string().optional(),
+  /** Of chains at ingress and egress; several are separated by commas. */
+  device: z.string().optional(),
+});
+
+/**
+ * A rule.
+ *
+ *     ip daddr 100.67.30.133 tcp dport 80 counter packets 2 bytes 120 jump KUBE-SVC-3IL52ANAN3BQ2L74 # handle 7
+ *     {"rule": {"family": "ip", "table": "nat", "chain": "KUBE-SERVICES", "handle": 7, "expr": […]}}
+ */
+const NftRow = z.object({
+  line: z.int(),
+  family: Family,
+  table: z.string(),
+  chain: z.string(),
+  /** 1-based in its chain, among the rules that were read. */
+  position: z.int(),
+  /** JSON, and text with `-a`. */
+  handle: z.int().optional(),
+  /** The rule as text, without counter values, handle and (from JSON) comment. JSON is rendered close to the text form, not equal to it. */
+  spec: z.string(),
+  /** Absent if the rule goes on, or decides by a verdict map. */
+  verdict: Verdict.optional(),
+  /** The chain of a jump or goto. */
+  target: z.string().optional(),
+  packets: z.int().optional(),
+  bytes: z.int().optional(),
+  comment: z.string().optional(),
+});
+
+/** A named set, map or meter. */
+const NftSet = z.object({
+  line: z.int(),
+  family: Family,
+  table: z.string(),
+  name: z.string(),
+  kind: z.enum(["set", "map", "meter"]),
+  /** Absent if the command does not show elements (`-t`), or the output was cut inside them. */
+  elements: z.int().optional(),
+});
+
+export const Nft = z.object({ tables: z.array(NftTable), chains: z.array(NftChain), rows: z.array(NftRow), sets: z.array(NftSet) });
+export type Nft = z.infer<typeof Nft>;
+export type NftChain = z.infer<typeof NftChain>;
+export type NftRow = z.infer<typeof NftRow>;
+export type NftSet = z.infer<typeof NftSet>;

@@ -1,0 +1,84 @@
+import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
+import { readJson } from "./nft-json.ts";
+import { Nft } from "./nft-row.ts";
+import { readText } from "./nft-text.ts";
+import { combine, ranked } from "./parts.ts";
+
+/** Options that change how the rules are printed, not which. */
+const OPTIONS = new Set(
+  "--json --handle --numeric --numeric-priority --numeric-protocol --numeric-time --stateless --terse --service --guid --reversedns --echo".split(" "),
+);
+/** What `nft list` shows with rules or sets in it. */
+const NOUNS = new Set("ruleset tables table chains chain sets set maps map meters meter".split(" "));
+
+interface Listing {
+  /** What stands behind `list`. */
+  readonly words: readonly string[];
+  readonly json: boolean;
+  readonly handles: boolean;
+  readonly stateless: boolean;
+  readonly terse: boolean;
+}
+
+/** Reads `nft [options] list WHAT`; undefined if it is anything else. Older nft takes options behind the command too. */
+function listing(argv: readonly string[]): Listing | undefined {
+  if (argv[0] !== "nft") return undefined;
+  const options = argv.slice(1).filter((word) => word.startsWith("-"));
+  const [verb, ...words] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const known = options.every((option) => (option.startsWith("--") ? OPTIONS.has(option) : /^-[janstSuNpyTe]{1,16}$/.test(option)));
+  if (!known || verb !== "list" || !NOUNS.has(words[0] ?? "")) return undefined;
+  const has = (letter: string, name: string) => options.some((option) => option === name || (!option.startsWith("--") && option.includes(letter)));
+  return { words, json: has("j", "--json"), handles: has("a", "--handle"), stateless: has("s", "--stateless"), terse: has("t", "--terse") };
+}
+
+export const nft = defineFact<Nft>({
+  id: "nft",
+  title: "Tables, chains, rules and sets of nftables",
+  commands: [{ argv: ["nft", "-j", "list", "ruleset"] }],
+  recognize(argv): View | undefined {
+    const found = listing(argv);
+    if (found === undefined) return undefined;
+    const { words, json, handles, stateless, terse } = found;
+    const everything = words.length === 1 && words[0] === "ruleset";
+    // `list chains` and the like name things without what is in them.
+    const names = words[0]?.endsWith("s") ?? false;
+    const rank = names ? 0 : (json ? 6 : 3) + (handles && !json ? 1 : 0) - (stateless ? 2 : 0) - (terse ? 1 : 0);
+    return { format: json ? "json" : "text", complete: everything && !terse, scope: everything ? "" : words.join(" "), rank };
+  },
+  schema: Nft,
+  parse({ text, argv, view }) {
+    const unparsed = new UnparsedLines();
+    const elements = !(listing(argv)?.terse ?? false);
+    return unparsed.with(view.format === "json" ? readJson(text, elements, unparsed) : readText(text, elements, unparsed));
+  },
+  merge,
+});
+
+/** Chain by chain the rules of the best part that has any; tables, chains and sets by name. */
+function merge(parts: readonly Part<Nft>[]): Nft {
+  const best = ranked(parts);
+  const taken = new Map<string, Part<Nft>>();
+  const chainKey = (family: string, table: string, chain: string) => `${family} ${table} ${chain}`;
+  for (const part of best) {
+    for (const row of part.value.rows) {
+      const key = chainKey(row.family, row.table, row.chain);
+      if (!taken.has(key)) taken.set(key, part);
+    }
+  }
+  const all = best.map((part) => part.value);
+  return {
+    tables: combine(
+      all.flatMap(({ tables }) => tables),
+      (table) => `${table.family} ${table.name}`,
+    ),
+    chains: combine(
+      all.flatMap(({ chains }) => chains),
+      (chain) => chainKey(chain.family, chain.table, chain.name),
+    ),
+    rows: best.flatMap((part) => part.value.rows.filter((row) => taken.get(chainKey(row.family, row.table, row.chain)) === part)),
+    sets: combine(
+      all.flatMap(({ sets }) => sets),
+      (set) => `${set.kind} ${chainKey(set.family, set.table, set.name)}`,
+    ),
+  };
+}
