@@ -1,10 +1,14 @@
+import { rmSync } from "node:fs";
 import { resolve } from "node:path";
+import { EngineLockedError } from "../local/engine.ts";
 import { startLocal } from "../local/main.ts";
 import { startSocketMode } from "../local/socket-mode.ts";
+import { CommandError, UsageError } from "./errors.ts";
 
 /** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. */
 export async function start(options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string }): Promise<void> {
   const once = options.once;
+  if (!(Number.isInteger(options.port) && options.port >= 0 && options.port < 65_536)) throw new UsageError("--port takes a number from 0 to 65535");
   const [botToken, appToken] = [process.env["SLACK_BOT_TOKEN"], process.env["SLACK_APP_TOKEN"]];
   if (once === undefined && botToken !== undefined && appToken !== undefined) {
     const real = await startSocketMode({
@@ -25,6 +29,10 @@ export async function start(options: { once?: string; port: number; directory: s
     fresh: once !== undefined || options.fresh === true,
     port: once === undefined ? options.port : 0,
     ...(options.config === undefined ? {} : { config: resolve(options.config) }),
+  }).catch((cause: Error & { code?: string }) => {
+    if (cause.code === "EADDRINUSE") throw new CommandError(`port ${options.port} is taken; stop what listens there, or say --port`, { cause });
+    if (cause instanceof EngineLockedError) throw new CommandError(`${cause.message}. Stop the other netcheck, or name another --directory`, { cause });
+    throw cause;
   });
   if (once === undefined) {
     process.stdout.write(`netcheck is ready: open ${local.url} and type /netcheck node1\n`);
@@ -35,13 +43,12 @@ export async function start(options: { once?: string; port: number; directory: s
   try {
     const [command = "", ...words] = once.trim().split(/\s+/);
     const outcome = await local.workspace.command({ user: "U_ALICE", channel: "C_INCIDENTS", command, text: words.join(" ") });
-    if (!outcome.ok) throw new Error(outcome.error ?? "the command was refused");
+    if (!outcome.ok) throw new CommandError(outcome.error ?? "the command was refused");
     await local.engine.idle();
     await local.workspace.idle();
     process.stdout.write(`${local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE")}\n`);
   } finally {
     await local.close();
-    const { rmSync } = await import("node:fs");
     rmSync(resolve(options.directory, `once-${process.pid}`), { recursive: true, force: true });
   }
 }

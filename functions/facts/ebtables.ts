@@ -174,7 +174,7 @@ export const ebtables = defineFact({
       const key = `${chain.table}/${chain.name}`;
       const position = (positions.get(key) ?? 0) + 1;
       positions.set(key, position);
-      rows.push({ line, table: chain.table, chain: chain.name, position, ...rule, ...(counters ?? {}), spec });
+      rows.push({ line, table: chain.table, chain: chain.name, position, ...rule, ...counters, spec });
     };
     for (const { line, text: content } of lines(text)) {
       const trimmed = content.trimStart();

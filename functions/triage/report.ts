@@ -72,6 +72,8 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
       lines: diagnosis.stats.lines,
       fixProblem: cause?.fixProblem ?? "",
       noFix: cause !== undefined && cause.fix === undefined,
+      // a proposal brings a button of its own
+      again: cause?.fix === undefined,
     },
   };
 }
@@ -102,7 +104,11 @@ const otherData = (finding: Finding, diagnosis: Diagnosis): Record<string, unkno
 function byCommand(evidence: readonly Evidence[]): { command: string; lines: string }[] {
   const groups = new Map<string, Evidence[]>();
   for (const item of evidence) groups.set(item.command, [...(groups.get(item.command) ?? []), item]);
-  return [...groups].map(([command, items]) => ({ command, lines: items.map((item) => `${item.line}: ${item.text.slice(0, 300)}`).join("\n") }));
+  // a list of forty sysctl keys says no more than its beginning
+  return [...groups].map(([command, items]) => ({
+    command: command.length > 90 ? `${command.slice(0, 89)}…` : command,
+    lines: items.map((item) => `${item.line}: ${item.text.slice(0, 300)}`).join("\n"),
+  }));
 }
 
 /** Paragraphs of a README are hard-wrapped; a chat wraps by itself. */

@@ -16,6 +16,7 @@ const cause = {
   explains: "conntrack-invalid-drops",
 };
 const diagnosis = {
+  again: false,
   incident: "inc-0123456789ab",
   target: "node2",
   icon: "red_circle",
@@ -83,9 +84,10 @@ export const MESSAGES: Readonly<Record<string, Readonly<Record<string, unknown>>
     note: "letting it settle for 5 s",
   },
   "diagnosis/cause": diagnosis,
-  "diagnosis/no-fix": { ...diagnosis, noFix: true, fixProblem: "the rule names two chains" },
+  "diagnosis/no-fix": { ...diagnosis, again: true, noFix: true, fixProblem: "the rule names two chains" },
   "diagnosis/healthy": {
     ...diagnosis,
+    again: true,
     icon: "white_check_mark",
     verdict: "no cause found",
     cause: null,
