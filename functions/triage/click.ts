@@ -1,3 +1,4 @@
+import { sha256 } from "./audit.ts";
 import { loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, fixOf, incidentOf, type TriageResult } from "./context.ts";
 import { enough, mayApprove } from "./policy.ts";
@@ -38,8 +39,11 @@ async function preview({ ports, catalogue }: Context, event: Click): Promise<Tri
 
 async function again(ports: Ports, event: Click): Promise<TriageResult> {
   const incident = await incidentOf(ports, event.incident);
-  const place = { channel: event.place.channel };
-  await ports.work.start(event.id, { kind: "triage", request: { incident: event.id, target: incident.target, requester: event.actor, place } });
+  const { channel, responseUrl } = event.place;
+  // the click itself runs under its id already; the same click is the same new incident
+  const id = `inc-${sha256(event.id).slice(0, 12)}`;
+  const place = { channel, ...(responseUrl === undefined ? {} : { responseUrl }) };
+  await ports.work.start(id, { kind: "triage", request: { incident: id, target: incident.target, requester: event.actor, place } });
   return { outcome: "started" };
 }
 
@@ -71,7 +75,8 @@ async function decide(context: Context, event: Click, decision: "approve" | "dis
       return { outcome: "refused" };
     }
     const mine: Decision = { actor: event.actor, decision, at: ports.now().toISOString(), hash: proposal.hash };
-    const decisions = earlier === undefined ? [...proposal.decisions, mine] : proposal.decisions;
+    // a second approval by one person adds nothing; who approved may still call it off, and that is a decision of its own
+    const decisions = earlier?.decision === decision ? proposal.decisions : [...proposal.decisions, mine];
     const settled = decision === "dismiss" || enough(decisions, allowed.approvalsNeeded);
     const state = decision === "dismiss" ? "dismissed" : settled ? "approved" : "pending";
     const type = decision === "dismiss" ? "dismissed" : "approved";
@@ -90,8 +95,10 @@ async function decide(context: Context, event: Click, decision: "approve" | "dis
     }
   }
   const stored = await proposalOf(ports, event);
-  if (stored.callback !== undefined) await ports.work.answer(stored.callback, { decision });
-  return { outcome: decision };
+  const woken = stored.callback !== undefined && (await ports.work.answer(stored.callback, { decision }));
+  // nobody was waiting (any more): a second click of the same person, or a triage that has ended meanwhile
+  if (!woken) await whisper("information_source", `This proposal is closed already (${stored.state}).`);
+  return { outcome: woken ? decision : "closed" };
 }
 
 async function proposalOf(ports: Ports, event: Click): Promise<Proposal> {

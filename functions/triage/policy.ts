@@ -26,22 +26,24 @@ export interface Refusal {
 export type Members = (group: string) => Promise<readonly string[]>;
 
 /** Can anybody approve this? Asked before buttons are drawn. */
-export function terms(config: Config, subject: Subject): Terms {
-  const allowing = config.policy.filter((statement) => statement.effect === "allow" && covers(statement, subject));
-  const ban = config.policy.find((statement) => statement.effect === "deny" && statement.approvers.includes("*") && covers(statement, subject));
+export async function terms(config: Config, subject: Subject, members: Members): Promise<Terms> {
+  const statements = await covering(config, subject, members);
+  const allowing = statements.filter((statement) => statement.effect === "allow");
+  const ban = statements.find((statement) => statement.effect === "deny" && statement.approvers.includes("*"));
   if (ban !== undefined) return { ok: false, statement: ban.id, reason: `the policy statement "${ban.id}" forbids this fix here` };
   if (allowing.length === 0) return { ok: false, statement: "default", reason: "no policy statement allows anyone to approve this fix here" };
   return {
     ok: true,
     approvalsNeeded: Math.max(...allowing.map((statement) => statement.approvalsNeeded)),
     expiresMinutes: Math.min(...allowing.map((statement) => statement.expiresMinutes)),
-    approvers: [...new Set(allowing.flatMap((statement) => statement.approvers))],
+    // who asked is not named as somebody to ask, unless that person may really do it
+    approvers: [...new Set(allowing.flatMap((statement) => statement.approvers.filter((id) => statement.selfApproval || id !== subject.requester.id)))],
   };
 }
 
 /** May `actor` approve this? An explicit deny wins, then an allow, else no. The requester needs a statement with selfApproval. */
 export async function mayApprove(config: Config, subject: Subject, actor: Actor, members: Members): Promise<Ruling> {
-  const statements = config.policy.filter((statement) => covers(statement, subject));
+  const statements = await covering(config, subject, members);
   let self: Statement | undefined;
   let allowed: Statement | undefined;
   for (const statement of statements) {
@@ -63,13 +65,17 @@ export const enough = (decisions: readonly Decision[], needed: number): boolean 
 
 export const samePerson = (a: Actor, b: Actor): boolean => a.id === b.id;
 
-function covers(statement: Statement, subject: Subject): boolean {
-  return (
-    picomatch.isMatch(subject.cluster, statement.clusters) &&
-    picomatch.isMatch(subject.target, statement.targets) &&
-    picomatch.isMatch(subject.fix, statement.fixes) &&
-    (statement.requesters.includes("*") || statement.requesters.includes(subject.requester.id))
-  );
+/** The statements that are about this, in order. */
+async function covering(config: Config, subject: Subject, members: Members): Promise<Statement[]> {
+  const found: Statement[] = [];
+  for (const statement of config.policy) {
+    const about =
+      picomatch.isMatch(subject.cluster, statement.clusters) &&
+      picomatch.isMatch(subject.target, statement.targets) &&
+      picomatch.isMatch(subject.fix, statement.fixes);
+    if (about && (await includes(statement.requesters, subject.requester, members))) found.push(statement);
+  }
+  return found;
 }
 
 async function includes(people: readonly string[], actor: Actor, members: Members): Promise<boolean> {

@@ -102,11 +102,17 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
   } catch (error) {
     const { name, message } = error as Error;
     if (name === "TransportError") return { outcome: "failed", reason: `it was not started: ${message}`, steps: [] };
-    const found = await durable.step("fix-find", async () => (await transport.find(target, job.id)) ?? null);
+    const interrupted = name === INTERRUPTED ? "netcheck was interrupted while it started the fix" : message;
+    let found: string | null;
+    try {
+      found = await durable.step("fix-find", async () => (await transport.find(target, job.id)) ?? null);
+    } catch (problem) {
+      return askMarker(context, approved, `${interrupted}; the run could not be looked up (${(problem as Error).message})`, statusNonce);
+    }
     if (found === null) {
       return {
         outcome: "unknown",
-        reason: `${name === INTERRUPTED ? "netcheck was interrupted while it started the fix" : message}; no trace of a run was found. It is not run again`,
+        reason: `${interrupted}; no trace of a run was found. It is not run again`,
         steps: [],
       };
     }
@@ -138,8 +144,11 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
 async function askMarker({ durable, ports }: Context, approved: Approved, lost: string, nonce: string): Promise<Outcome> {
   const transport = ports.transport(approved.target.transport);
   try {
-    const handle = await durable.step("marker-start", () =>
-      transport.start(approved.target, { id: `${approved.proposal}-status`, script: ports.scripts.fixStatus, parameters: { run: approved.proposal }, nonce }),
+    const job: Job = { id: `${approved.proposal}-status`, script: ports.scripts.fixStatus, parameters: { run: approved.proposal }, nonce };
+    // read-only: unlike the fix it may be started again after a crash
+    const handle = await durable.step(
+      "marker-start",
+      async () => (await transport.find(approved.target, job.id)) ?? (await transport.start(approved.target, job)),
     );
     const status = await durable.poll("marker-poll", 20, async () => {
       const state = await transport.poll(approved.target, handle, 8000);
@@ -228,7 +237,8 @@ async function verify(
   const { diagnosis } = await examine(ports, catalogue, again.key);
   const before = await loadDiagnosis(ports, approved.diagnosis);
   const unsure = diagnosis.unchecked.find((item) => item.rule === proposal.rule);
-  if (diagnosis.causes.some((cause) => cause.rule === proposal.rule))
+  // a cause that another one explains now is listed among the symptoms: it is there all the same
+  if ([...diagnosis.causes, ...diagnosis.symptoms].some((finding) => finding.rule === proposal.rule))
     return { ok: false, words: `Collected again after ${settle} s: the cause is still there. ${note}` };
   if (unsure !== undefined) return { ok: undefined, words: `Collected again after ${settle} s, but the cause could not be checked: ${unsure.reason}.` };
   const fresh = newCauses(before, diagnosis);

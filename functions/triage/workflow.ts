@@ -2,9 +2,9 @@ import type { Catalogue } from "../rules/load.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { click } from "./click.ts";
 import { collect, examine, loadDiagnosis } from "./collect.ts";
-import { auditDraft, type Context, fixOf, incidentOf, SYSTEM, type TriageResult } from "./context.ts";
+import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult } from "./context.ts";
 import { terms } from "./policy.ts";
-import type { MessageRef, Place, Ports, Proposal, Target, TriageRequest, WorkEvent } from "./ports.ts";
+import type { MessageRef, Place, Ports, Proposal, ProposalState, Target, TriageRequest, WorkEvent } from "./ports.ts";
 import { remediate } from "./remediate.ts";
 import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
 
@@ -19,34 +19,88 @@ export function work(context: Context, event: WorkEvent): Promise<TriageResult> 
  */
 export async function triage(context: Context, request: TriageRequest): Promise<TriageResult> {
   const { durable, ports } = context;
-  const id = request.incident;
-  const resolution = await durable.step("resolve", async () => ports.targets.resolve(request.target));
   const place = request.place ?? { channel: "cli" };
-  if (resolution.kind !== "found") {
+  try {
+    const resolution = await durable.step("resolve", async () => ports.targets.resolve(request.target));
+    if (resolution.kind === "found") return await run(context, request, resolution.target, place);
     const names = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => target.name);
     await durable.step("tell-unknown", async () => {
       await ports.chat.whisper(place, request.requester, unknownTargetMessage(request.target, names));
       return null;
     });
     return { outcome: resolution.kind };
-  }
-  const { target } = resolution;
-  try {
-    return await run(context, request, target, place);
   } catch (error) {
-    const problem = (error as Error).message;
-    ports.log("error", "triage failed", { incident: id, problem });
-    await durable.step("tell-failure", async () => {
-      const incident = await ports.store.update(id, { state: "failed", problem }, [auditDraft(ports, "failed", SYSTEM, { problem })]);
-      const thread = incident.thread;
-      if (thread !== undefined) await ports.chat.update(thread, rootMessage(incident, undefined));
-      const where = thread === undefined ? place : { channel: thread.channel, thread: thread.ts };
-      await ports.chat.post(`${id}/failure`, where, noteMessage("warning", `The triage of ${target.name} failed: ${problem}. Run id: ${id}`, id, true));
-      return null;
-    });
+    await fail(context, request, place, (error as Error).message);
     return { outcome: "failed" };
   }
 }
+
+/** What a failure leaves behind on the node, by the state of the proposal after it. */
+const FATES: Partial<Record<ProposalState, string>> = {
+  unknown: "It is not known whether the fix ran; it is not run again",
+  succeeded: "The fix had run before that",
+  failed: "The fix had failed before that",
+};
+
+/**
+ * Something went wrong that the workflow has no answer to: it is put on record, no button is left that would do nothing, and the person is told. The
+ * store or the chat may be what failed, so each of these is tried whatever became of the others.
+ * @throws if nobody could be told: then the execution itself fails, for operations to see
+ */
+async function fail({ durable, ports, catalogue }: Context, request: TriageRequest, place: Place, problem: string): Promise<void> {
+  const id = request.incident;
+  ports.log("error", "triage failed", { incident: id, problem });
+  const recorded = await durable
+    .step("failed", async () => {
+      let proposal = await ports.store.proposal(proposalId(id));
+      for (const [from, state] of [
+        [["pending", "approved"], "refused"],
+        [["running"], "unknown"],
+      ] as const) {
+        if (proposal === undefined) break;
+        const draft = auditDraft(ports, "fix-finished", SYSTEM, { proposal: proposal.id, outcome: state, reason: problem });
+        proposal = (await ports.store.transition(proposal.id, from, { state }, draft)).proposal;
+      }
+      const known = (await ports.store.incident(id)) !== undefined;
+      const incident = known ? await ports.store.update(id, { state: "failed", problem }, [auditDraft(ports, "failed", SYSTEM, { problem })]) : undefined;
+      return { incident: incident ?? null, proposal: proposal ?? null };
+    })
+    .catch((error: unknown) => {
+      ports.log("error", "a failure could not be put on record", { incident: id, problem: (error as Error).message });
+      return undefined;
+    });
+  const { incident, proposal } = recorded ?? { incident: null, proposal: null };
+  const fate = recorded === undefined ? "What became of a fix is not known" : (FATES[proposal?.state ?? "pending"] ?? "Nothing was changed on the node");
+  const text = `The triage of ${request.target} failed: ${problem}. ${fate}. Run id: ${id}`;
+  const note = noteMessage("warning", text, id, incident !== null);
+  const thread = incident?.thread;
+  await durable
+    .step("tell-failure", async () => {
+      await ports.chat.post(`${id}/failure`, thread === undefined ? place : { channel: thread.channel, thread: thread.ts }, note);
+      return null;
+    })
+    .catch((error: unknown) => {
+      // the bot may not be able to post there; the person who asked can still be reached
+      ports.log("warn", "a failure could not be posted", { incident: id, problem: (error as Error).message });
+      return durable.step("whisper-failure", async () => {
+        await ports.chat.whisper(place, request.requester, note);
+        return null;
+      });
+    });
+  await durable
+    .step("show-failure", async () => {
+      if (incident !== null && thread !== undefined) await ports.chat.update(thread, rootMessage(incident, undefined));
+      if (proposal?.message !== undefined && (proposal.state === "refused" || proposal.state === "unknown")) {
+        const closing = { icon: "warning", by: "", people: [], words: `The triage failed. ${fate}.`, detail: problem };
+        await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
+      }
+      return null;
+    })
+    .catch((error: unknown) => ports.log("warn", "a failure could not be shown", { incident: id, problem: (error as Error).message }));
+}
+
+/** An incident has one proposal. */
+const proposalId = (incident: string): string => `${incident}-fix`;
 
 async function run(context: Context, request: TriageRequest, target: Target, place: Place): Promise<TriageResult> {
   const { durable, ports, catalogue, report } = context;
@@ -110,30 +164,34 @@ async function run(context: Context, request: TriageRequest, target: Target, pla
     return { outcome: "no-approver" };
   }
 
-  const answer = await durable.callback<{ decision: "approve" | "dismiss" }>("approval", proposed.expiresSeconds, async (callbackId) => {
+  const answer = await durable.callback<unknown>("approval", proposed.expiresSeconds, async (callbackId) => {
     const draft = auditDraft(ports, "approval-requested", SYSTEM, { proposal: proposed.id, approvers: proposed.approvers });
     const { proposal } = await ports.store.transition(proposed.id, ["pending"], { callback: callbackId }, draft);
     const message = await ports.chat.post(`${proposed.id}/proposal`, inThread, proposalMessage(proposal, fixOf(catalogue, proposal), proposed.approvers));
-    await ports.store.transition(proposed.id, ["pending"], { message }, auditDraft(ports, "approval-posted", SYSTEM, { proposal: proposed.id }));
+    // its buttons work from the moment it is posted, so somebody may have decided by now
+    await ports.store.transition(
+      proposed.id,
+      ["pending", "approved", "dismissed"],
+      { message },
+      auditDraft(ports, "approval-posted", SYSTEM, { proposal: proposed.id }),
+    );
     const incident = await ports.store.update(id, { state: "awaiting-approval" }, []);
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, examined.key)));
   });
 
-  if (answer.kind === "expired" || answer.value.decision === "dismiss") {
-    const outcome = answer.kind === "expired" ? "expired" : "dismissed";
-    await durable.step(`tell-${outcome}`, async () => {
-      const { proposal } = await ports.store.transition(
-        proposed.id,
-        ["pending"],
-        { state: "expired" },
-        auditDraft(ports, "expired", SYSTEM, { proposal: proposed.id }),
-      );
-      await close(context, proposal, thread, examined.key, outcome);
-      return null;
-    });
-    return { outcome };
-  }
-  return { outcome: await remediate(context, { request, target, thread, proposal: proposed.id, diagnosis: examined.key }) };
+  // what counts is the decision on record, not what an answer claims: it may also have been made just before the time was up
+  const decided = await durable.step("decision", async () => {
+    const pending: readonly ProposalState[] = answer.kind === "expired" ? ["pending"] : [];
+    const draft = auditDraft(ports, "expired", SYSTEM, { proposal: proposed.id });
+    return (await ports.store.transition(proposed.id, pending, { state: "expired" }, draft)).proposal.state;
+  });
+  if (decided === "approved") return { outcome: await remediate(context, { request, target, thread, proposal: proposed.id, diagnosis: examined.key }) };
+  if (decided !== "dismissed" && decided !== "expired") throw new Error("the approval was answered, but no decision is on record");
+  await durable.step(`tell-${decided}`, async () => {
+    await close(context, await proposalOf(ports, proposed.id), thread, examined.key, decided);
+    return null;
+  });
+  return { outcome: decided };
 }
 
 /** Edits the proposal (its buttons go) and the root message. */
@@ -167,14 +225,14 @@ async function propose(ports: Ports, catalogue: Catalogue, request: TriageReques
   const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
   if (cause?.fix === undefined || fix === undefined) return { kind: "none" };
   const subject = { cluster: target.cluster, target: target.name, fix: fix.file.id, requester: request.requester };
-  const allowed = terms(await ports.config(), subject);
+  const allowed = await terms(await ports.config(), subject, (group) => ports.members(group));
   if (!allowed.ok) {
     await ports.store.record(request.incident, [
       auditDraft(ports, "proposal-refused", SYSTEM, { fix: fix.file.id, statement: allowed.statement, reason: allowed.reason }),
     ]);
     return { kind: "forbidden", fix: fix.file.title, reason: allowed.reason };
   }
-  const id = `${request.incident}-fix`;
+  const id = proposalId(request.incident);
   const bound = {
     fix: fix.file.id,
     version: fix.version,

@@ -1,0 +1,141 @@
+import { join } from "node:path";
+import { durableHandler } from "../../functions/durable/handler.ts";
+import { ClosedCallbackError, Engine, type Execution } from "../../functions/local/engine.ts";
+import type { Catalogue } from "../../functions/rules/load.ts";
+import { loadReport } from "../../functions/slack/report.ts";
+import { SqliteStore } from "../../functions/store/sqlite.ts";
+import { scripts } from "../../functions/transports/script.ts";
+import { Config } from "../../functions/triage/config.ts";
+import type { Actor, AuditEvent, Click, Incident, Ports, Proposal, Transport, Work, WorkEvent } from "../../functions/triage/ports.ts";
+import { configuredTargets } from "../../functions/triage/targets.ts";
+import { work } from "../../functions/triage/workflow.ts";
+import { pass, VirtualClock } from "../local/virtual-clock.ts";
+import { ALICE, BOB } from "../store/drafts.ts";
+import { RecordingChat } from "./recording-chat.ts";
+import { catalogueOf, root } from "./runbooks.ts";
+import { ScriptedNode } from "./scripted-node.ts";
+
+export { ALICE, BOB };
+export const CAROL: Actor = { id: "U_CAROL", team: "T_LOCAL" };
+export const MALLORY: Actor = { id: "U_MALLORY", team: "T_LOCAL" };
+export const CHANNEL = "C_INCIDENTS";
+
+/** One node and one statement: the members of S_SRE may approve, and Alice, who asks. */
+export function configOf(policy: unknown[] = [{ id: "sre", effect: "allow", approvers: ["S_SRE", ALICE.id], expiresMinutes: 60 }]): Config {
+  return Config.parse({ clusters: { lab: { transport: "replay", targets: { node2: { address: "i-2" }, node3: {} } } }, policy });
+}
+
+const loaded = catalogueOf();
+export const report = loadReport(join(root, "templates/report.md.hbs"));
+
+/** The whole workflow on the embedded engine with its real store, a scripted node, a recording chat, and time moved by hand. */
+export class Bench {
+  readonly clock = new VirtualClock();
+  readonly engine = new Engine({ file: ":memory:", clock: this.clock });
+  readonly store = new SqliteStore(":memory:");
+  readonly chat = new RecordingChat();
+  readonly node = new ScriptedNode();
+  /** Read afresh by the workflow: may be changed at any time. */
+  config: Config = configOf();
+  catalogue: Catalogue = loaded;
+  readonly groups: Record<string, readonly string[]> = { S_SRE: [BOB.id, CAROL.id] };
+  readonly logged: string[] = [];
+  readonly ports: Ports;
+  #clicks = 0;
+
+  /** @param change other ports than the usual ones */
+  constructor(change: (ports: Ports) => Partial<Ports> = () => ({})) {
+    let dice = 0;
+    const usual: Ports = {
+      work: workOn(this.engine),
+      targets: configuredTargets(async () => this.config),
+      transport: (): Transport => this.node,
+      scripts,
+      store: this.store,
+      chat: this.chat,
+      members: async (group) => this.groups[group] ?? [],
+      config: async () => this.config,
+      now: () => new Date(this.clock.now()),
+      random: (digits) => String(++dice).padStart(digits, "0"),
+      log: (level, message, fields) => this.logged.push(`${level}: ${message} ${JSON.stringify(fields ?? {})}`),
+    };
+    this.ports = { ...usual, ...change(usual) };
+    this.engine.start(durableHandler<WorkEvent>((event, durable) => work({ durable, ports: this.ports, catalogue: this.catalogue, report }, event)));
+  }
+
+  async close(): Promise<void> {
+    await this.engine.close(0);
+    this.store.close();
+  }
+
+  /** Somebody asks about a target; returns when nothing moves any more, with the id of the incident. */
+  async ask(target = "node2", id = "inc-1", requester: Actor = ALICE): Promise<string> {
+    this.engine.execute(id, { kind: "triage", request: { incident: id, target, requester, place: { channel: CHANNEL, responseUrl: "https://hooks/1" } } });
+    await this.pass(60);
+    return id;
+  }
+
+  /** Somebody clicks a button and nobody waits for what comes of it. Returns the name of the click's execution. */
+  press(action: Click["action"], actor: Actor, more: Partial<Click> = {}): string {
+    const id = `click-${++this.#clicks}`;
+    const place = { channel: CHANNEL, thread: "1.000" };
+    const click: Click = { id, action, incident: "inc-1", proposal: action === "again" ? undefined : "inc-1-fix", actor, place, triggerId: "trigger", ...more };
+    this.engine.execute(click.id, { kind: "click", click });
+    return click.id;
+  }
+
+  /** The same, and waits until nothing moves any more. Returns what the click came to. */
+  async click(action: Click["action"], actor: Actor, more: Partial<Click> = {}): Promise<unknown> {
+    const name = this.press(action, actor, more);
+    await this.pass(300);
+    return this.outcome(name);
+  }
+
+  pass(seconds: number): Promise<void> {
+    return pass(this.engine, this.clock, seconds);
+  }
+
+  execution(name = "inc-1"): Execution | undefined {
+    return this.engine.execution(name);
+  }
+
+  /** What an execution came to. */
+  outcome(name = "inc-1"): unknown {
+    const ended = this.engine.execution(name);
+    return (ended?.result as { outcome?: string } | undefined)?.outcome ?? ended?.status;
+  }
+
+  async incident(id = "inc-1"): Promise<Incident> {
+    const found = await this.store.incident(id);
+    if (found === undefined) throw new Error(`there is no incident ${id}`);
+    return found;
+  }
+
+  async proposal(id = "inc-1-fix"): Promise<Proposal> {
+    const found = await this.store.proposal(id);
+    if (found === undefined) throw new Error(`there is no proposal ${id}`);
+    return found;
+  }
+
+  async events(type: string): Promise<AuditEvent[]> {
+    return (await this.store.audit()).filter((event) => event.type === type);
+  }
+}
+
+/** The port on an engine, as local mode has it. */
+export function workOn(engine: Engine): Work {
+  return {
+    start: async (name, event) => {
+      engine.execute(name, event);
+    },
+    answer: async (callbackId, value) => {
+      try {
+        engine.succeed(callbackId, JSON.stringify(value));
+        return true;
+      } catch (error) {
+        if (error instanceof ClosedCallbackError) return false;
+        throw error;
+      }
+    },
+  };
+}
