@@ -2,7 +2,9 @@ import type { Capture } from "../facts/capture.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import type { Catalogue } from "../rules/load.ts";
+import { sha256 } from "./audit.ts";
 import { packCapture, unpackCapture } from "./captures.ts";
+import { auditDraft, SYSTEM } from "./context.ts";
 import { collectionPlan } from "./plan.ts";
 import type { Durable, Job, Ports, Target } from "./ports.ts";
 
@@ -45,7 +47,10 @@ export async function collect(durable: Durable, ports: Ports, catalogue: Catalog
           value: { ok: false, reason: `${(error as Error).message}${said ? `; stderr: ${said.slice(0, 200)}` : ""} (exit code ${state.exitCode})` },
         };
       }
-      await ports.store.put(key, packCapture(capture));
+      const packed = packCapture(capture);
+      await ports.store.put(key, packed);
+      const facts = { capture: sha256(packed), transport: transport.name, outputs: capture.outputs.length, notCollected: capture.notCollected.length };
+      await ports.store.record(incident, [auditDraft(ports, `collected/${phase}`, SYSTEM, facts)]);
       return {
         done: true,
         value: { ok: true, key, outputs: capture.outputs.length, bytes: capture.outputs.reduce((sum, output) => sum + output.text.length, 0) },

@@ -32,13 +32,16 @@ test("approved by a second person: checked again, run once, settled, verified, r
   expect(bench.chat.drawn("inc-1-fix/proposal")).toContain("U_BOB");
   expect((await bench.store.audit("inc-1")).map((event) => [event.type, event.actor.id])).toEqual([
     ["incident-opened", "U_ALICE"],
+    ["collected", "netcheck"],
     ["diagnosed", "netcheck"],
     ["fix-proposed", "netcheck"],
     ["approval-requested", "netcheck"],
     ["approval-posted", "netcheck"],
     ["approved", "U_BOB"],
+    ["collected", "netcheck"],
     ["fix-started", "netcheck"],
     ["fix-finished", "netcheck"],
+    ["collected", "netcheck"],
     ["verified", "netcheck"],
   ]);
   // the node is free for others

@@ -27,7 +27,7 @@ describe("what is found", () => {
     expect(bench.chat.uploads.get("inc-1/report")).toContain("node2");
     expect(await bench.incident()).toMatchObject({ state: "diagnosed", target: "node2", cluster: "lab", requester: ALICE });
     expect(await bench.store.proposal("inc-1-fix")).toBeUndefined();
-    expect((await bench.store.audit("inc-1")).map((event) => event.type)).toEqual(["incident-opened", "diagnosed"]);
+    expect((await bench.store.audit("inc-1")).map((event) => event.type)).toEqual(["incident-opened", "collected", "diagnosed"]);
   });
 
   test("a cause: named with its evidence, and its fix proposed with the exact command and buttons", async () => {
