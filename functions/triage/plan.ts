@@ -1,7 +1,7 @@
 import { facts } from "../facts/index.ts";
 import { sourcesOf } from "../rules/compile.ts";
 import type { FixParameters } from "../rules/diagnosis.ts";
-import { encode, patternOf } from "../rules/fix.ts";
+import { bind, encode, patternOf } from "../rules/fix.ts";
 import type { Catalogue, Fix } from "../rules/load.ts";
 import type { FixPlan, Plan } from "./ports.ts";
 
@@ -33,13 +33,9 @@ export function fixPlan({ file }: Fix, direction: "fix" | "rollback" = "fix"): F
   };
 }
 
-/** Parameters as they reach the script; throws if one does not match its pattern, whoever made it. */
+/** Parameters as they reach the script; throws if one does not fit its type, whoever made it. Each value of a list is looked at on its own. */
 export function scriptParameters(fix: Fix, parameters: FixParameters): Record<string, string> {
-  const encoded = encode(fix.file, parameters);
-  for (const [name, value] of Object.entries(encoded)) {
-    const parameter = fix.file.parameters[name];
-    if (parameter === undefined || !new RegExp(patternOf(parameter)).test(value))
-      throw new Error(`${fix.file.id}: ${JSON.stringify(value.slice(0, 80))} is not valid for ${name}`);
-  }
-  return encoded;
+  const binding = bind(fix.file, parameters);
+  if (!binding.ok) throw new Error(binding.problem);
+  return encode(fix.file, binding.parameters);
 }

@@ -122,6 +122,8 @@ export interface Closing {
   readonly people: readonly string[];
   readonly words: string;
   readonly detail?: string;
+  /** With a button that runs the triage again: where no other message will bring one. */
+  readonly again?: boolean;
 }
 
 /** The proposal with its buttons, or with what became of it. */
@@ -142,7 +144,9 @@ export function proposalMessage(proposal: Proposal, fix: Fix, approvers: readonl
       approvers: approvers.filter((id) => id !== "*" && id !== "cli").slice(0, 10),
       anyone: approvers.includes("*"),
       requester: proposal.requester.id,
-      ...(outcome === undefined ? {} : { icon: outcome.icon, by: outcome.by, people: outcome.people, outcome: outcome.words, detail: outcome.detail ?? "" }),
+      ...(outcome === undefined
+        ? {}
+        : { icon: outcome.icon, by: outcome.by, people: outcome.people, outcome: outcome.words, detail: outcome.detail ?? "", again: outcome.again ?? false }),
     },
   };
 }

@@ -205,8 +205,14 @@ async function close(
   if (proposal.message !== undefined) {
     const closing =
       state === "expired"
-        ? { icon: "hourglass", by: "", people: [], words: "Nobody decided in time: the proposal expired. Nothing was changed." }
-        : { icon: "no_entry_sign", by: "Dismissed", people: proposal.decisions.slice(-1).map((item) => item.actor.id), words: "Nothing was changed." };
+        ? { icon: "hourglass", by: "", people: [], words: "Nobody decided in time: the proposal expired. Nothing was changed.", again: true }
+        : {
+            icon: "no_entry_sign",
+            by: "Dismissed",
+            people: proposal.decisions.slice(-1).map((item) => item.actor.id),
+            words: "Nothing was changed.",
+            again: true,
+          };
     await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
   }
   const incident = await ports.store.update(proposal.incident, { state }, []);
