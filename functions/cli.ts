@@ -1,4 +1,10 @@
 #!/usr/bin/env node
 import { program } from "./cli/program.ts";
 
+// whoever reads may have seen enough (| head)
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit();
+});
+
 await program().parseAsync(process.argv);

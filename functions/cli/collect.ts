@@ -13,6 +13,7 @@ import { Config } from "../triage/config.ts";
 import { collectionPlan } from "../triage/plan.ts";
 import type { Target, Transport } from "../triage/ports.ts";
 import { configuredTargets } from "../triage/targets.ts";
+import { CommandError } from "./errors.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -22,7 +23,7 @@ export async function collectOnce(name: string, configFile = join(root, "functio
   const resolution = await configuredTargets(async () => config).resolve(name);
   if (resolution.kind !== "found") {
     const near = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => `${target.cluster}/${target.name}`);
-    throw new Error(`there is no target "${name}" in ${configFile}${near.length === 0 ? "" : `; did you mean ${near.slice(0, 3).join(", ")}?`}`);
+    throw new CommandError(`there is no target "${name}" in ${configFile}${near.length === 0 ? "" : `; did you mean ${near.slice(0, 3).join(", ")}?`}`);
   }
   const directory = mkdtempSync(join(tmpdir(), "netcheck-"));
   try {
@@ -32,7 +33,7 @@ export async function collectOnce(name: string, configFile = join(root, "functio
     };
     const { target } = resolution;
     const transport = transports[target.transport];
-    if (transport === undefined) throw new Error(`the CLI cannot reach ${target.name}: transport "${target.transport}"`);
+    if (transport === undefined) throw new CommandError(`the CLI cannot reach ${target.name}: transport "${target.transport}"`);
     return await collectFrom(transport, target, config.runbook);
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -48,7 +49,7 @@ export async function collectFrom(transport: Transport, target: Target, runbook 
   for (;;) {
     const state = await transport.poll(target, handle, 5000);
     if (state.state === "running") continue;
-    if (state.state !== "done") throw new Error(`could not look at ${target.name}: ${state.reason}`);
+    if (state.state !== "done") throw new CommandError(`could not look at ${target.name}: ${state.reason}`);
     return (
       state.capture ?? scripts.readCapture(state.stdout, { nonce, plan, target: target.name, transport: transport.name, startedAt, truncated: state.truncated })
     );

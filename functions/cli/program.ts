@@ -10,27 +10,26 @@ import { diagnose, judge } from "../rules/diagnose.ts";
 import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
 import { type Catalogue, LoadError, loadCatalogue } from "../rules/load.ts";
 import { CaptureError, MAX_OUTPUT, packCaptureFiles, readCaptureFiles } from "../transports/capture-files.ts";
+import { TransportError } from "../triage/ports.ts";
+import { CommandError, UsageError } from "./errors.ts";
 import { explain } from "./explain.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-
-/** Exit code 2: the command line is wrong. 1: it failed. */
-export class UsageError extends Error {}
 
 /** The `netcheck` command (DESIGN C4). Prints to stdout; errors to stderr with exit code 1 (failed) or 2 (usage). */
 export function program(): Command {
   const netcheck = new Command("netcheck").description("Finds the root cause of a node's network fault, proves it, and fixes it with approval.");
   netcheck.exitOverride((error: CommanderError) => process.exit(error.exitCode === 0 ? 0 : 2));
   netcheck.configureOutput({ outputError: (text, write) => write(text) });
-  const catalogue = (): Catalogue => loadCatalogue(process.env["NETCHECK_RUNBOOKS"] ?? join(root, "runbooks"));
+  const runbooks = process.env["NETCHECK_RUNBOOKS"] ?? join(root, "runbooks");
+  const catalogue = (): Catalogue => loadCatalogue(runbooks);
   const run =
     <Args extends unknown[]>(action: (...args: Args) => Promise<void> | void) =>
     async (...args: Args): Promise<void> => {
       try {
         await action(...args);
       } catch (error) {
-        const expected = error instanceof CaptureError || error instanceof LoadError || error instanceof UsageError;
-        process.stderr.write(`netcheck: ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`);
+        process.stderr.write(`netcheck: ${isExpected(error) ? error.message : ((error as Error).stack ?? String(error))}\n`);
         process.exitCode = error instanceof UsageError ? 2 : 1;
       }
     };
@@ -90,9 +89,7 @@ export function program(): Command {
         if (rule === undefined) throw new UsageError(`there is no rule "${id}"; see netcheck rules list`);
         if (options.json === true) process.stdout.write(`${JSON.stringify(rule.file)}\n`);
         else
-          process.stdout.write(
-            readFileSync(join(root, "runbooks/rules", id, "README.md"), "utf8") + readFileSync(join(root, "runbooks/rules", id, "rule.yaml"), "utf8"),
-          );
+          process.stdout.write(readFileSync(join(runbooks, "rules", id, "README.md"), "utf8") + readFileSync(join(runbooks, "rules", id, "rule.yaml"), "utf8"));
       }),
     );
   rules
@@ -100,11 +97,18 @@ export function program(): Command {
     .description("why a rule did or did not match a capture, clause by clause")
     .argument("<id>")
     .argument("<capture>")
+    .option("--json", "the verdict, its reason and the finding")
     .action(
-      run(async (id: string, path: string) => {
+      run(async (id: string, path: string, options: { json?: boolean }) => {
         const loaded = catalogue();
-        if (!loaded.rules.has(id)) throw new UsageError(`there is no rule "${id}"; see netcheck rules list`);
-        process.stdout.write(explain(id, await readCaptureFiles(path), loaded));
+        const rule = loaded.rules.get(id);
+        if (rule === undefined) throw new UsageError(`there is no rule "${id}"; see netcheck rules list`);
+        const capture = await readCaptureFiles(path);
+        if (options.json !== true) process.stdout.write(explain(id, capture, loaded));
+        else {
+          const { verdict, reason, finding } = judge(capture, { rules: new Map([[id, rule]]) }).outcomes[0] ?? {};
+          process.stdout.write(`${JSON.stringify({ rule: id, verdict, reason, finding })}\n`);
+        }
       }),
     );
 
@@ -144,16 +148,16 @@ export function program(): Command {
           return view === undefined ? [] : [{ fact, view }];
         });
         if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list`);
-        const text = readText(file);
+        const { text, cut } = readText(file);
         for (const { fact, view } of readers) {
           const started = performance.now();
           const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "" });
           const ms = Math.round((performance.now() - started) * 100) / 100;
           const result = {
             fact: fact.id,
-            complete: view.complete && parsed.unparsedCount === 0,
+            complete: view.complete && !line.filtered && !cut && parsed.unparsedCount === 0,
             ms,
-            bytes: text.length,
+            bytes: Buffer.byteLength(text),
             value: parsed.value,
             unparsed: parsed.unparsed,
             unparsedCount: parsed.unparsedCount,
@@ -176,10 +180,13 @@ export function program(): Command {
   fixes
     .command("show")
     .argument("<id>")
+    .option("--json")
     .action(
-      run((id: string) => {
-        if (!catalogue().fixes.has(id)) throw new UsageError(`there is no fix "${id}"; see netcheck fixes list`);
-        process.stdout.write(readFileSync(join(root, "runbooks/fixes", id, "fix.yaml"), "utf8"));
+      run((id: string, options: { json?: boolean }) => {
+        const fix = catalogue().fixes.get(id);
+        if (fix === undefined) throw new UsageError(`there is no fix "${id}"; see netcheck fixes list`);
+        if (options.json === true) process.stdout.write(`${JSON.stringify({ ...fix.file, version: fix.version })}\n`);
+        else process.stdout.write(readFileSync(join(runbooks, "fixes", id, "fix.yaml"), "utf8"));
       }),
     );
 
@@ -193,7 +200,11 @@ export function program(): Command {
       run(async (target: string, options: { output: string; config?: string }) => {
         const { collectOnce } = await import("./collect.ts");
         const capture = await collectOnce(target, options.config);
-        writeFileSync(options.output, await packCaptureFiles(capture));
+        try {
+          writeFileSync(options.output, await packCaptureFiles(capture));
+        } catch (cause) {
+          throw new CommandError(`${options.output}: could not write it: ${(cause as Error).message}`, { cause });
+        }
         process.stdout.write(`${options.output}: ${capture.outputs.length} outputs of ${capture.target}\n`);
       }),
     );
@@ -208,8 +219,15 @@ export function program(): Command {
         const { collectOnce } = await import("./collect.ts");
         const loaded = catalogue();
         for (const target of targets) {
-          const diagnosis = diagnose(await collectOnce(target, options.config), loaded, target, () => performance.now());
-          process.stdout.write(options.json === true ? `${JSON.stringify(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+          try {
+            const diagnosis = diagnose(await collectOnce(target, options.config), loaded, target, () => performance.now());
+            process.stdout.write(options.json === true ? `${JSON.stringify(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+          } catch (error) {
+            if (!isExpected(error)) throw error;
+            // one node that cannot be looked at costs only itself, and is never silent
+            process.exitCode = 1;
+            process.stderr.write(`netcheck: ${error.message}\n`);
+          }
         }
       }),
     );
@@ -220,10 +238,11 @@ export function program(): Command {
       .command(verb)
       .argument("[incident]")
       .option("--directory <path>", "local mode's data", ".netcheck")
+      .option("--json")
       .action(
-        run(async (incident: string | undefined, options: { directory: string }) => {
+        run(async (incident: string | undefined, options: { directory: string; json?: boolean }) => {
           const { auditCommand } = await import("./audit.ts");
-          await auditCommand(verb, incident, resolve(options.directory));
+          await auditCommand(verb, incident, resolve(options.directory), options.json === true);
         }),
       );
   }
@@ -245,14 +264,19 @@ export function program(): Command {
   return netcheck;
 }
 
+/** These say in a sentence for people what is wrong; any other error is a bug and shows its stack. */
+function isExpected(error: unknown): error is Error {
+  return [CaptureError, LoadError, UsageError, CommandError, TransportError].some((kind) => error instanceof kind);
+}
+
 function print<T>(json: boolean | undefined, list: readonly T[], line: (item: T) => string): void {
   process.stdout.write(json === true ? `${JSON.stringify(list)}\n` : list.map((item) => `${line(item)}\n`).join(""));
 }
 
-function readText(file: string): string {
+function readText(file: string): { text: string; cut: boolean } {
   try {
-    const text = readFileSync(file);
-    return text.subarray(0, MAX_OUTPUT).toString("utf8");
+    const bytes = readFileSync(file);
+    return { text: bytes.subarray(0, MAX_OUTPUT).toString("utf8"), cut: bytes.length > MAX_OUTPUT };
   } catch (cause) {
     throw new CaptureError(`${file}: could not read it: ${(cause as Error).message}`, { cause });
   }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { firstIssue } from "./issue.ts";
 
 /** `capture.json` (DESIGN C3). Only schema, target.name and the outputs' command and file are required, so that a person can write one by hand. */
 export const CaptureIndex = z.strictObject({
@@ -28,6 +29,14 @@ export const CaptureIndex = z.strictObject({
     .max(10_000),
 });
 export type CaptureIndex = z.infer<typeof CaptureIndex>;
+
+/** Checks what `capture.json` holds. @throws {TypeError} that names key and reason. */
+export function checkIndex(json: unknown): CaptureIndex {
+  const parsed = CaptureIndex.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const { path, message } = firstIssue(parsed.error);
+  throw new TypeError(`${path.length === 0 ? "" : `${path.join(".")}: `}${message}`);
+}
 
 /** One output of a capture, with its text. */
 export interface Output {

@@ -61,7 +61,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   const all = typeof command === "string" ? words(withoutPrompt(command)) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
   let filtered = cut !== -1 && all[cut] === "|";
-  let rest = (cut === -1 ? all : all.slice(0, cut)).filter((word) => !/^\d?[<>]/.test(word));
+  let rest = withoutRedirections(cut === -1 ? all : all.slice(0, cut));
   let foreign = false;
   for (let step = 0; step < 16 && rest.length > 0; step++) {
     const program = baseName(rest[0] as string);
@@ -76,7 +76,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
-    } else if (program in WRAPPERS && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
+    } else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
       rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
     } else return { argv: [program, ...rest.slice(1)], filtered, foreign };
@@ -85,6 +85,12 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   filtered = filtered && rest.length > 0;
   return { argv: rest, filtered, foreign };
 }
+
+/** `2>/dev/null`, `2>&1`, and `> file`, where the file is a word of its own. */
+function withoutRedirections(argv: readonly string[]): string[] {
+  return argv.filter((word, i) => !REDIRECTION.test(word) && !/^(?:\d|&)?(?:>>?\|?|<)$/.test(argv[i - 1] ?? ""));
+}
+const REDIRECTION = /^(?:\d|&)?[<>]/;
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 

@@ -101,9 +101,11 @@ function identity(row: FamilyRow): string {
   return JSON.stringify({ ...row, line: 0, output: 0, text: "" });
 }
 
-/** True if each family that was looked at was seen completely. */
+/** True if IPv4, which everyone looks at, was seen completely, and IPv6 too if it was looked at. */
 export function wholeFamilies(parts: readonly Part<unknown>[]): boolean {
-  const seen = FAMILIES.filter((family) => parts.some((part) => part.view.scope.startsWith(family) || covers(part, family) || part.view.scope.startsWith(" ")));
+  const seen = FAMILIES.filter(
+    (family) => family === "ipv4" || parts.some((part) => part.view.scope.startsWith(family) || covers(part, family) || part.view.scope.startsWith(" ")),
+  );
   return seen.every((family) => parts.some((part) => part.complete && covers(part, family)));
 }
 

@@ -48,7 +48,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   let lineCount = 0;
   const wanted = only === undefined ? undefined : withSources(only);
   capture.outputs.forEach((output, index) => {
-    bytes += output.text.length;
+    bytes += Buffer.byteLength(output.text);
     lineCount += countLines(output.text);
     const line = commandLine(output.argv ?? output.command);
     let recognized = false;
@@ -145,7 +145,7 @@ function stamp(value: unknown, output: number): void {
 
 function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Capture): FactReading {
   const none = { id: fact.id, value: undefined, complete: false, unparsed: [] };
-  const parts = candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part]));
+  const parts = firstSamples(candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part])));
   const command = fact.commands[0]?.argv.join(" ") ?? fact.id;
   if (parts.length === 0) {
     const failed = candidates.find((candidate) => !candidate.missingTool);
@@ -156,7 +156,8 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
   }
   try {
     const value = (fact.merge ?? mergeParts)(parts);
-    const whole = (fact.whole ?? isWhole)(parts);
+    // a second sample only adds differences: what the first one lacks stays unknown
+    const whole = (fact.whole ?? isWhole)(parts.filter((part) => part.sample === 1));
     const partial = candidates.find((candidate) => candidate.part !== undefined && !candidate.part.complete);
     return {
       id: fact.id,
@@ -173,6 +174,12 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
   } catch (error) {
     return { ...none, status: "failed", reason: `netcheck could not put its outputs together: ${String(error)}` };
   }
+}
+
+/** Where the first sample of something is missing, the second one is the first. */
+function firstSamples(parts: readonly Part<unknown>[]): Part<unknown>[] {
+  const seen = new Set(parts.filter((part) => part.sample === 1).map((part) => part.view.scope));
+  return parts.map((part) => (seen.has(part.view.scope) ? part : { ...part, sample: 1 }));
 }
 
 /** A fact is whole if each scope that is partial somewhere is whole elsewhere, or a complete part of the empty scope (everything) is there. */

@@ -1,6 +1,6 @@
 import type { Environment, ParseResult } from "@marcbachmann/cel-js";
 import { derivedFacts, facts } from "../facts/index.ts";
-import { complaint, environment, factsIn } from "./cel.ts";
+import { complaint, environment, factsIn, walk } from "./cel.ts";
 import type { FixFile, RuleFile } from "./schema.ts";
 
 /** A CEL expression, checked against the facts' types. */
@@ -22,6 +22,8 @@ export interface Rule {
   readonly when: Program;
   readonly settled: Program | undefined;
   readonly undecided: Program | undefined;
+  /** Facts that the condition reads, by itself or through lets. */
+  readonly decidedBy: ReadonlySet<string>;
   readonly evidence: readonly Program[];
   /** Literal text and expressions in turn. */
   readonly summary: readonly (string | Program)[];
@@ -69,6 +71,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   const lets: Rule["lets"][number][] = [];
   for (const [name, source] of Object.entries(file.let)) {
     if (factIds.has(name)) throw new CompileError(["let", name], `"${name}" is the name of a fact`);
+    if (reserved(name)) throw new CompileError(["let", name], `"${name}" is a word of CEL`);
     const program = compile(["let", name], source, () => undefined);
     lets.push({ name, program });
     env = env.clone();
@@ -82,7 +85,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   );
   const summary = summaryParts(file.summary).map((part) =>
     typeof part === "string"
-      ? part
+      ? literal(part)
       : compile(["summary"], part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
   );
   const confidence =
@@ -91,13 +94,17 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
       : compile(["confidence"], file.confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point"));
   const parameters = Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
     name,
-    program: compile(["fix", name], parameter.from, (type) => {
+    program: compile(["fix"], parameter.from, (type) => {
       const wanted = parameter.list ? ["list<string>", "list<int>"] : ["string", "int"];
       return wanted.includes(type) ? undefined : `parameter "${name}" of ${fix?.id} must be ${wanted.join(" or ")}`;
     }),
   }));
-  for (const id of known) if (!used.has(id)) throw new CompileError(["needs"], `"${id}" is listed and never read`);
-  return { file, needs, applies, lets, when, settled, undecided, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
+  for (const id of known) {
+    const need = needs.findIndex(({ fact }) => fact === id);
+    if (!used.has(id)) throw new CompileError(need === -1 ? ["uses", file.uses.indexOf(id)] : ["needs", need], `"${id}" is listed and never read`);
+  }
+  const decidedBy = factsBehind(file.when, file.let);
+  return { file, needs, applies, lets, when, settled, undecided, decidedBy, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
 }
 
 function compileExpression(env: Environment, path: (string | number)[], source: string): Program {
@@ -114,12 +121,41 @@ function compileExpression(env: Environment, path: (string | number)[], source: 
   return { source, run: parsed, type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
 }
 
+function reserved(name: string): boolean {
+  try {
+    return environment.parse(name).ast.op !== "id";
+  } catch {
+    return true;
+  }
+}
+
+/** Facts that an expression reads, by itself or through lets. Names that a loop gives to its rows may hide a let: then it is one fact too many. */
+function factsBehind(source: string, lets: RuleFile["let"]): Set<string> {
+  const found = new Set<string>();
+  const sources = new Set([source]);
+  for (const one of sources) {
+    walk(environment.parse(one).ast, (node) => {
+      if (node.op !== "id") return;
+      for (const fact of factsIn(node)) found.add(fact);
+      const behind = Object.hasOwn(lets, node.args) ? lets[node.args] : undefined;
+      if (behind !== undefined) sources.add(behind);
+    });
+  }
+  return found;
+}
+
 /** Splits `text {{ cel }} text`. */
 function summaryParts(template: string): (string | { source: string })[] {
   return template
     .split(/(\{\{[^{}]*\}\})/)
     .filter((part) => part !== "")
     .map((part) => (part.startsWith("{{") ? { source: part.slice(2, -2).trim() } : part));
+}
+
+/** Text that is printed as it is: no half of a `{{ }}`. */
+function literal(text: string): string {
+  if (/\{\{|\}\}/.test(text)) throw new CompileError(["summary"], `"{{" and "}}" do not pair up, or there are braces between them: ${text.trim()}`);
+  return text;
 }
 
 /** Raw facts behind a set of facts. */

@@ -26,7 +26,7 @@ export function diagnose(capture: Capture, catalogue: Pick<Catalogue, "rules" | 
   const causes = matched
     .filter((outcome) => outcome.rule.file.role === "cause" && !explained.has(outcome.rule.file.id))
     .map((outcome) => causeOf(outcome, ids, catalogue))
-    .sort((a, b) => b.confidence - a.confidence || b.explains.length - a.explains.length || rank(b) - rank(a) || a.rule.localeCompare(b.rule));
+    .sort((a, b) => b.confidence - a.confidence || b.explains.length - a.explains.length || rank(b) - rank(a) || (a.rule < b.rule ? -1 : 1));
   const ofRole = (role: string) => matched.filter((outcome) => outcome.rule.file.role === role).map((outcome) => outcome.finding as Finding);
   const minor = matched.filter((outcome) => outcome.rule.file.role === "cause" && explained.has(outcome.rule.file.id));
   const symptoms = [...minor.map((outcome) => outcome.finding as Finding), ...ofRole("symptom")];

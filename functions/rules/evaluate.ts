@@ -66,6 +66,8 @@ export class Facts {
       // a key that is absent is told on stderr
       text = (split[line - 1] || output.stderr.split("\n")[line - 1]) ?? "";
     }
+    // a blank line proves nothing
+    if (text.trim() === "") return undefined;
     return { command: output.command, file: output.file, line, text: text.trimEnd().slice(0, 4000) };
   }
 }
@@ -91,7 +93,10 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
   if (when.value !== true) {
     if (holds(rule.undecided, context)) return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };
-    const partial = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
+    const needed = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
+    // a used fact that was not there at all is taken for empty; one that was cut may hold what decides
+    const used = [...rule.decidedBy].map((id) => facts.reading(id)).find((reading) => reading?.status === "read" && !reading.complete);
+    const partial = needed ?? used;
     if (partial !== undefined && !holds(rule.settled, context)) {
       return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
     }

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, isMap, isNode, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
+import { derivedFacts, facts } from "../facts/index.ts";
+import { firstIssue } from "../facts/issue.ts";
 import { CompileError, compileRule, type Rule } from "./compile.ts";
 import { fixProblems } from "./fix.ts";
 import { FixFile, RuleFile, RunbookFile } from "./schema.ts";
@@ -68,7 +70,8 @@ export function loadCatalogue(root: string): Catalogue {
   for (const [id, rule] of rules) {
     rule.file.explains.forEach((other, i) => {
       if (!rules.has(other)) failures.get(id)?.(["explains", i], `there is no rule "${other}"`);
-      if (other === id) failures.get(id)?.(["explains", i], "a rule does not explain itself");
+      if (reaches(other, id, rules))
+        failures.get(id)?.(["explains", i], other === id ? "a rule does not explain itself" : `"${other}" explains "${id}" in turn`);
     });
   }
   const runbooks = new Map<string, RunbookFile>();
@@ -79,9 +82,21 @@ export function loadCatalogue(root: string): Catalogue {
     named.forEach((rule, i) => {
       if (!rules.has(rule)) fail(["rules", i], `there is no rule "${rule}"`);
     });
+    value.facts.forEach((fact, i) => {
+      if (!factIds.has(fact)) fail(["facts", i], `there is no fact "${fact}"; facts are ${[...factIds].join(", ")}`);
+    });
     runbooks.set(id, value);
   }
   return { rules, fixes, runbooks, guides };
+}
+
+const factIds = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
+
+/** True if `from` is `to`, or explains it, directly or through others: causes that explain each other would hide each other. */
+function reaches(from: string, to: string, rules: ReadonlyMap<string, Rule>): boolean {
+  const seen = new Set([from]);
+  for (const id of seen) for (const next of rules.get(id)?.file.explains ?? []) seen.add(next);
+  return seen.has(to);
 }
 
 type Fail = (path: readonly (string | number)[], message: string) => never;
@@ -108,15 +123,16 @@ export function parseFile<T>(file: string, text: string, schema: z.ZodType<T>): 
   };
   const error = document.errors[0];
   if (error !== undefined) throw new LoadError(`${file}: ${error.message}`, { cause: error });
-  const result = schema.safeParse(document.toJS({ maxAliasCount: 100 }));
-  if (!result.success) {
-    const issue = result.error.issues[0];
-    fail(
-      (issue?.path ?? []).map((key) => (typeof key === "symbol" ? String(key) : key)),
-      issue?.message ?? "it is not valid",
-    );
+  let data: unknown;
+  try {
+    data = document.toJS({ maxAliasCount: 100 });
+  } catch (cause) {
+    throw new LoadError(`${file}: ${(cause as Error).message}`, { cause });
   }
-  return { value: result.data as T, text, fail };
+  const result = schema.safeParse(data);
+  if (result.success) return { value: result.data, text, fail };
+  const { path, message } = firstIssue(result.error);
+  return fail(path, message);
 }
 
 /** Offset of the deepest node on a path that exists. */
@@ -157,8 +173,10 @@ function loadGuide(file: string): Guide {
   } catch (error) {
     throw new LoadError(`${file}: could not read it: ${(error as Error).message}`, { cause: error });
   }
+  // the text before the first heading, then heading and section in turn
+  const parts = text.split(/^## +(.*?)[ \t\r]*$/m);
   const sections = HEADINGS.map((heading) => {
-    const section = new RegExp(`^## ${heading}\\n+([\\s\\S]*?)(?=\\n## |$(?![\\s\\S]))`, "m").exec(text)?.[1]?.trim();
+    const section = parts.find((_, i) => i % 2 === 0 && i > 0 && parts[i - 1] === heading)?.trim();
     if (section === undefined || section === "") throw new LoadError(`${file}: the section "## ${heading}" is missing or empty`);
     return section;
   });

@@ -1,22 +1,10 @@
-import {
-  closeSync,
-  createReadStream,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  realpathSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, dirname, join, normalize, sep } from "node:path";
+import { closeSync, createReadStream, fstatSync, mkdirSync, openSync, readSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, posix, sep } from "node:path";
+import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, gzipSync } from "node:zlib";
 import { extract, pack } from "tar-stream";
-import { CaptureIndex, captureOf, indexOf } from "../facts/capture.ts";
+import { type CaptureIndex, captureOf, checkIndex, indexOf } from "../facts/capture.ts";
 import type { Capture } from "../triage/ports.ts";
 
 /** Reads and writes captures (DESIGN C3): a directory or a `.tgz` with `capture.json` and `outputs/`. Everything in them is hostile. */
@@ -26,13 +14,23 @@ export const MAX_OUTPUT = 64 * 1024 * 1024;
 /** All outputs of a capture together. */
 const MAX_TOTAL = 512 * 1024 * 1024;
 const MAX_INDEX = 16 * 1024 * 1024;
+/** An archive that unpacks to more is refused: it is a bomb. */
+const MAX_UNPACKED = 1024 * 1024 * 1024;
+
+/** Headers cost more memory than bytes. */
+const MAX_ENTRIES = 20_000;
+
+interface Head {
+  readonly text: string;
+  readonly truncated: boolean;
+}
 
 /** A capture is not as it must be. The message names file, key and reason. */
 export class CaptureError extends Error {
   override readonly name = "CaptureError";
 }
 
-/** Reads a capture. @throws {CaptureError} */
+/** Reads a capture: a directory, its capture.json, a `.tgz` or a `.tar`. Nothing is ever read from outside of it. @throws {CaptureError} */
 export async function readCaptureFiles(path: string): Promise<Capture> {
   let stats: ReturnType<typeof statSync>;
   try {
@@ -41,123 +39,161 @@ export async function readCaptureFiles(path: string): Promise<Capture> {
     throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
   }
   if (stats.isDirectory()) return fromDirectory(path);
-  if (/\.(?:tgz|tar\.gz|tar)$/.test(path)) return fromArchive(path);
+  if (stats.isFile() && /\.(?:tgz|tar\.gz|tar)$/.test(path)) return fromArchive(path);
   if (basename(path) === "capture.json") return fromDirectory(dirname(path));
   throw new CaptureError(`${path}: a capture is a directory with capture.json, or a .tgz of one`);
 }
 
 function fromDirectory(path: string): Capture {
   const file = join(path, "capture.json");
-  if (!existsSync(file)) throw new CaptureError(`${path}: there is no capture.json in it`);
-  const index = parseIndex(file, readHead(file, MAX_INDEX).text);
   const root = realpathSync(path);
-  let total = 0;
-  return captureOf(index, (name) => {
-    const inside = safeName(file, name);
-    const full = join(path, inside);
+  /** The text of a file that really lies inside: no link leads out, no device or pipe is opened. */
+  const read = (name: string, key: string, limit: number): Head => {
     let real: string;
     try {
-      real = realpathSync(full);
+      real = realpathSync(join(path, name));
     } catch (cause) {
-      throw new CaptureError(`${file}: outputs: could not read "${name}": ${(cause as Error).message}`, { cause });
+      throw new CaptureError(key === "" ? `${path}: there is no ${name} in it` : `${file}: ${key}: could not read "${name}": ${(cause as Error).message}`, {
+        cause,
+      });
     }
-    if (real !== root && !real.startsWith(root + sep)) throw new CaptureError(`${file}: outputs: "${name}" leads out of the capture`);
-    if (!lstatSync(real).isFile()) throw new CaptureError(`${file}: outputs: "${name}" is not a file`);
-    const head = readHead(real, Math.min(MAX_OUTPUT, Math.max(0, MAX_TOTAL - total)));
-    total += head.text.length;
-    return head;
+    const at = `${file}: ${key === "" ? "" : `${key}: `}"${name}"`;
+    if (!real.startsWith(root.endsWith(sep) ? root : root + sep) && real !== root) throw new CaptureError(`${at} leads out of the capture`);
+    if (!statSync(real).isFile()) throw new CaptureError(`${at} is not a file`);
+    return readHead(real, limit);
+  };
+  const head = read("capture.json", "", MAX_INDEX);
+  const index = parseIndex(file, head);
+  let total = 0;
+  return captureOf(index, (name) => {
+    const text = read(safeName(file, name), "outputs", Math.min(MAX_OUTPUT, Math.max(0, MAX_TOTAL - total)));
+    total += text.text.length;
+    return text;
   });
 }
 
+/** In two passes: the index first, then only the files that it names, so that nothing else of an archive is ever held in memory. */
 async function fromArchive(path: string): Promise<Capture> {
-  const texts = new Map<string, { text: string; truncated: boolean }>();
+  const indexes = await unpackSome(path, (name) => (basename(name) === "capture.json" ? MAX_INDEX : 0));
+  const indexName = [...indexes.keys()].sort((a, b) => a.length - b.length)[0];
+  if (indexName === undefined) throw new CaptureError(`${path}: there is no capture.json in it`);
+  const file = `${path}:${indexName}`;
+  const index = parseIndex(file, indexes.get(indexName) as Head);
+  const folder = indexName.slice(0, -"capture.json".length);
+  const wanted = new Set(index.outputs.map((output) => folder + safeName(file, output.file)));
+  const texts = await unpackSome(path, (name) => (wanted.has(name) ? MAX_OUTPUT : 0));
+  return captureOf(index, (name) => {
+    const text = texts.get(folder + safeName(file, name));
+    if (text === undefined) throw new CaptureError(`${file}: outputs: "${name}" is not a file in the archive`);
+    return text;
+  });
+}
+
+/** The regular files of an archive, each up to the limit that `limitOf` gives its name; 0 leaves it out. Nothing is written anywhere. */
+async function unpackSome(path: string, limitOf: (name: string) => number): Promise<Map<string, Head>> {
+  const texts = new Map<string, Head>();
   let total = 0;
+  let entries = 0;
   const unpack = extract();
   unpack.on("entry", (header, stream, next) => {
-    const name = header.name.replace(/^(?:\.\/)+/, "");
-    const wanted = header.type === "file" && /(?:^|\/)(?:capture\.json|outputs\/[^/]+)$/.test(name) && !name.split("/").includes("..");
+    const name = posix.normalize(header.name);
+    const limit = header.type === "file" && !texts.has(name) ? limitOf(name) : 0;
     const chunks: Buffer[] = [];
     let size = 0;
     let truncated = false;
     stream.on("data", (data) => {
+      if (limit === 0) return;
       const chunk = data as Buffer;
-      if (!wanted) return;
-      const room = Math.min(MAX_OUTPUT - size, MAX_TOTAL - total);
-      if (chunk.length > room) truncated = true;
-      const kept = chunk.subarray(0, Math.max(0, room));
+      const kept = chunk.subarray(0, Math.max(0, Math.min(limit - size, MAX_TOTAL - total)));
+      if (kept.length < chunk.length) truncated = true;
       chunks.push(kept);
       size += kept.length;
       total += kept.length;
     });
     stream.on("end", () => {
-      if (wanted) texts.set(name, { text: Buffer.concat(chunks).toString("utf8"), truncated });
+      if (limit > 0) texts.set(name, { text: decode(Buffer.concat(chunks)), truncated });
       next();
     });
     stream.on("error", next);
+    if (++entries > MAX_ENTRIES) unpack.destroy(new Error(`it holds more than ${MAX_ENTRIES} files`));
+  });
+  let unpacked = 0;
+  const bounded = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      unpacked += chunk.length;
+      if (unpacked > MAX_UNPACKED) done(new Error(`it unpacks to more than ${MAX_UNPACKED / 1024 / 1024} MB`));
+      else done(null, chunk);
+    },
   });
   try {
     const input = createReadStream(path);
-    await (path.endsWith(".tar") ? pipeline(input, unpack) : pipeline(input, createGunzip(), unpack));
+    await (path.endsWith(".tar") ? pipeline(input, bounded, unpack) : pipeline(input, createGunzip(), bounded, unpack));
   } catch (cause) {
     throw new CaptureError(`${path}: could not unpack it: ${(cause as Error).message}`, { cause });
   }
-  const indexName = [...texts.keys()].filter((name) => basename(name) === "capture.json").sort((a, b) => a.length - b.length)[0];
-  if (indexName === undefined) throw new CaptureError(`${path}: there is no capture.json in it`);
-  const file = `${path}:${indexName}`;
-  const index = parseIndex(file, texts.get(indexName)?.text ?? "");
-  const folder = indexName.slice(0, -"capture.json".length);
-  return captureOf(index, (name) => {
-    const text = texts.get(folder + safeName(file, name));
-    if (text === undefined) throw new CaptureError(`${file}: outputs: "${name}" is not in the archive`);
-    return text;
-  });
+  return texts;
 }
 
-function parseIndex(file: string, text: string): CaptureIndex {
+function parseIndex(file: string, { text, truncated }: Head): CaptureIndex {
+  if (truncated) throw new CaptureError(`${file}: it has more than ${MAX_INDEX / 1024 / 1024} MB`);
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch (cause) {
     throw new CaptureError(`${file}: it is not JSON: ${(cause as Error).message}`, { cause });
   }
-  const parsed = CaptureIndex.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new CaptureError(`${file}: ${issue?.path.join(".") || "it"}: ${issue?.message ?? "is not valid"}`);
+  try {
+    return checkIndex(json);
+  } catch (cause) {
+    throw new CaptureError(`${file}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /** A relative path that stays inside. */
 function safeName(file: string, name: string): string {
-  const clean = normalize(name);
-  if (name.includes("\0") || clean.startsWith("..") || clean.startsWith(sep)) throw new CaptureError(`${file}: outputs: "${name}" leads out of the capture`);
+  const clean = posix.normalize(name);
+  if (name.includes("\0") || clean === ".." || clean.startsWith("../") || clean.startsWith("/"))
+    throw new CaptureError(`${file}: outputs: ${JSON.stringify(name)} leads out of the capture`);
   return clean;
 }
 
-function readHead(path: string, limit: number): { text: string; truncated: boolean } {
+function readHead(path: string, limit: number): Head {
   const descriptor = openSync(path, "r");
   try {
     const { size } = fstatSync(descriptor);
-    if (size <= limit) return { text: readFileSync(descriptor, "utf8"), truncated: false };
-    const buffer = Buffer.alloc(limit);
-    readSync(descriptor, buffer, 0, limit, 0);
-    return { text: buffer.toString("utf8"), truncated: true };
+    const buffer = Buffer.alloc(Math.min(size, limit));
+    let length = 0;
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) read = readSync(descriptor, buffer, length, buffer.length - length, length);
+    return { text: decode(buffer.subarray(0, length)), truncated: size > limit };
   } finally {
     closeSync(descriptor);
   }
 }
 
-/** Writes a capture as a directory, which must not exist yet or be empty of a capture.json. */
+/** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`). */
+function decode(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString("utf16le");
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return bytes.subarray(3).toString("utf8");
+  return bytes.toString("utf8");
+}
+
+/** Writes a capture as a directory, replacing what is there under the same names. @throws {CaptureError} for a file name that leads out of it. */
 export function writeCaptureDirectory(capture: Capture, path: string): void {
-  mkdirSync(join(path, "outputs"), { recursive: true });
-  for (const output of capture.outputs) writeFileSync(join(path, output.file), output.text);
+  mkdirSync(path, { recursive: true });
+  for (const output of capture.outputs) {
+    const file = join(path, safeName(path, output.file));
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, output.text);
+  }
   writeFileSync(join(path, "capture.json"), `${JSON.stringify(indexOf(capture), null, 1)}\n`);
 }
 
-/** A capture as the bytes of a `.tgz`. */
+/** A capture as the bytes of a `.tgz`: always the same bytes for the same capture. */
 export async function packCaptureFiles(capture: Capture): Promise<Buffer> {
   const archive = pack();
-  archive.entry({ name: "capture.json" }, `${JSON.stringify(indexOf(capture), null, 1)}\n`);
-  for (const output of capture.outputs) archive.entry({ name: output.file }, output.text);
+  const mtime = new Date(0);
+  archive.entry({ name: "capture.json", mtime }, `${JSON.stringify(indexOf(capture), null, 1)}\n`);
+  for (const output of capture.outputs) archive.entry({ name: safeName("capture", output.file), mtime }, output.text);
   archive.finalize();
   const chunks: Buffer[] = [];
   for await (const chunk of archive) chunks.push(chunk as Buffer);

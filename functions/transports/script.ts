@@ -19,6 +19,8 @@ const NONCE: ScriptParameter = { pattern: `^${HEX}$`, description: "Frames the o
 const JOB: ScriptParameter = { pattern: "^[A-Za-z0-9_-]{1,80}$", description: "Names the job; its run marker on the node" };
 /** More than this is never unpacked: a node cannot blow up our memory. */
 const MAX_PAYLOAD = 256 * 1024 * 1024;
+/** More than this is never collected, however many commands have much to say: it is held in the node's temporary folder, which may be its memory. */
+const MAX_COLLECTED = 128 * 1024 * 1024;
 
 const PRELUDE = `# shellcheck shell=sh
 set -u
@@ -28,18 +30,23 @@ LC_ALL=C
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL PATH
 nonce=\${NETCHECK_nonce:?}
+unfit() { printf 'netcheck: %s\\n' "$1" >&2; exit 69; }
+for tool in cat grep head mktemp mv rm sed wc; do
+  command -v "$tool" >/dev/null 2>&1 || unfit "this node has no $tool"
+done
 dir=$(mktemp -d "\${TMPDIR:-/tmp}/netcheck.XXXXXX") || exit 70
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 143' HUP INT TERM
 : >"$dir/payload"
-# centiseconds since boot, without a fork
-now() { read -r up _ </proc/uptime; now=\${up%.*}\${up#*.}; }
 size() { bytes=$(wc -c <"$1"); bytes=$((bytes)); }
 # prints what was gathered as one frame
 frame() {
   encoding=raw
   if command -v gzip >/dev/null 2>&1 && command -v base64 >/dev/null 2>&1 && gzip -c "$dir/payload" | base64 >"$dir/encoded" && [ -s "$dir/encoded" ]; then
     encoding=gz
+    mv "$dir/encoded" "$dir/payload"
+  elif command -v tr >/dev/null 2>&1 && tr -c '\\11\\12\\15\\40-\\176' '?' <"$dir/payload" >"$dir/encoded"; then
+    # byte for byte, so the lengths hold: what is not text does not survive wires that carry text
     mv "$dir/encoded" "$dir/payload"
   fi
   size "$dir/payload"
@@ -51,39 +58,113 @@ frame() {
 }
 `;
 
-/** What is blacked out before anything leaves the node, whatever printed it: the one choke point. */
+/** Words that stand before a secret. */
+const SECRET = "password|passwd|passphrase|secret|token|psk|(api|access|private|client)[ _-]?key(-data)?";
+const KEY = "[A-Z0-9 ]*PRIVATE KEY";
+
+/**
+ * What is blacked out before anything leaves the node, whatever printed it: the one choke point. A line stays a line, JSON stays JSON.
+ * In busybox's sed a bracket ends at the first class in it, so what could open another bracket stands before the class.
+ */
 const REDACT = [
-  "s/(-----BEGIN [A-Z ]*PRIVATE KEY-----).*/\\1[redacted]/",
-  "s/(eyJ[A-Za-z0-9_-]{8,}\\.eyJ[A-Za-z0-9_-]{8,}\\.)[A-Za-z0-9_-]*/[redacted]/g",
+  `s/-----BEGIN ${KEY}.*-----END ${KEY}[A-Z ]*-----/[redacted]/`,
+  // the lines of a key, to the end of the output if its end was cut off
+  `/-----BEGIN ${KEY}/,/-----END ${KEY}/{`,
+  `/-----BEGIN ${KEY}/!s/.*/[redacted]/`,
+  `s/-----BEGIN ${KEY}.*/[redacted]/`,
+  "}",
+  "s/eyJ[A-Za-z0-9_-]{8,}\\.eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]*/[redacted]/g",
   "s/(AKIA|ASIA)[A-Z0-9]{16}/[redacted]/g",
-  "s/(xox[abeoprs]-)[A-Za-z0-9-]{8,}/[redacted]/g",
-  "s/(gh[pousr]_)[A-Za-z0-9]{20,}/[redacted]/g",
-  "s/((password|passwd|secret|token|api[_-]?key|access[_-]?key|authorization)[\"']?[[:space:]]*[=:][[:space:]]*[\"']?)(Bearer[[:space:]]+)?[^[:space:]\"',;]{4,}/\\1[redacted]/gI",
+  "s/(xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}/[redacted]/g",
+  "s/(gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{20,}/[redacted]/g",
+  "s#(://[^/@:[:space:]\"']*:)[^/@[:space:]\"']+@#\\1[redacted]@#g",
+  "s#(Bearer[[:space:]]+)[A-Za-z0-9+/=._~-]{8,}#\\1[redacted]#gI",
+  "s/(authorization[^A-Za-z0-9=:]{0,3}[=:][^A-Za-z0-9]{0,6})[^\"'\\\\]+/\\1[redacted]/gI",
+  `s/((${SECRET})["']?[[:space:]]*[=:][[:space:]]*)"([^"\\\\]|\\\\.)+"/\\1"[redacted]"/gI`,
+  `s/((${SECRET})["']?[[:space:]]*[=:][[:space:]]*)'[^']+'/\\1'[redacted]'/gI`,
+  `s/((${SECRET})=\\\\?)[^[:space:]"'\\\\]+/\\1[redacted]/gI`,
+  // a quote, perhaps escaped, perhaps never closed; and YAML. JSON's bare numbers stay
+  `s/((${SECRET})\\\\?["']?[[:space:]]*[=:][[:space:]]*\\\\?["'])[^"'\\\\]+/\\1[redacted]/gI`,
+  `s/((${SECRET})[[:space:]]*[=:][[:space:]]*)[^]["',;}\\\\[:space:]]{4,}/\\1[redacted]/gI`,
+  `s/(--(${SECRET})[[:space:]]+)[^-[:space:]"'][^[:space:]"']*/\\1[redacted]/gI`,
 ].join("\n");
 
+/** What a script keeps of what programs say: not too much, and no secrets. */
+const KEEP = `redactions=${quote(REDACT)}
+# first COUNT: at most that many bytes of standard input; not every head knows -c
+if [ "$(printf abc | head -c 2 2>/dev/null)" = ab ]; then
+  first() { head -c "$1"; }
+elif [ "$(printf abc | dd bs=1 count=2 2>/dev/null)" = ab ]; then
+  first() { dd bs=1 count="$1" 2>/dev/null; }
+else
+  unfit "this node's head does not know -c, and there is no dd"
+fi
+[ "$(printf 'A Secret: abcdef' | sed -E -e "$redactions" 2>/dev/null)" = 'A Secret: [redacted]' ] || unfit "this node's sed cannot black out secrets"
+# what cannot be redacted is withheld
+redact() {
+  if sed -E -e "$redactions" "$1" >"$dir/redacted" 2>/dev/null && mv "$dir/redacted" "$1"; then return 0; fi
+  : >"$1"
+  return 1
+}
+`;
+
 const COLLECT = `
-redact() { sed -E -e "$redactions" "$1" >"$dir/redacted" 2>/dev/null && mv "$dir/redacted" "$1"; }
+# centiseconds since boot, without a fork; 1\${up#*.} - 100 because 08 is no number
+now() { read -r up _ </proc/uptime; now=$((\${up%.*} * 100 + 1\${up#*.} - 100)); }
 low=
-if command -v nice >/dev/null 2>&1; then low='nice -n 19'; fi
-if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then low="$low ionice -c 3"; fi
-limit=
-if timeout -k 1 1 true 2>/dev/null; then limit="timeout -k 2 $seconds"; fi
+if nice -n 19 true 2>/dev/null; then low='nice -n 19'; fi
+if ionice -c 3 true 2>/dev/null; then low="$low ionice -c 3"; fi
+# watched SECONDS PROGRAM ARGUMENTS…: for nodes without GNU timeout
+watched() {
+  allowed=$1
+  shift
+  "$@" </dev/null &
+  child=$!
+  (
+    sleep "$allowed" &
+    nap=$!
+    trap 'kill "$nap"; exit' TERM
+    wait "$nap"
+    kill -9 "$child"
+  ) </dev/null >/dev/null 2>&1 3>&- &
+  guard=$!
+  wait "$child"
+  ended=$?
+  kill "$guard" 2>/dev/null
+  return "$ended"
+}
+# busybox's timeout would do, but it holds the output open for up to a second after the command has ended
+limit="watched $seconds"
+if timeout --version >/dev/null 2>&1 && timeout -k 1 1 true 2>/dev/null; then limit="timeout -k 2 $seconds"; fi
+total=0
 now
 began=$now
 deadline=$((began + budget * 100))
+# begin: an empty record; says by $code whether there is room for one more
+begin() {
+  : >"$dir/out"
+  : >"$dir/err"
+  code=0
+  now
+  started=$now
+  if [ "$now" -ge "$deadline" ]; then
+    code=-1
+  elif [ "$total" -ge "$whole" ]; then
+    code=-2
+  fi
+}
 # record INDEX EACH SAMPLE: what "$dir/out", "$dir/err" and $code hold
 record() {
   truncated=0
+  now
   size "$dir/out"
-  if [ "$bytes" -gt "$cap" ]; then
-    truncated=1
-    head -c "$cap" "$dir/out" >"$dir/cut" && mv "$dir/cut" "$dir/out"
-  fi
-  if [ -s "$dir/out" ]; then redact "$dir/out"; fi
-  if [ -s "$dir/err" ]; then head -c 4000 "$dir/err" >"$dir/cut" && mv "$dir/cut" "$dir/err"; redact "$dir/err"; fi
+  if [ "$bytes" -ge "$cap" ]; then truncated=1; fi
+  if [ -s "$dir/out" ]; then redact "$dir/out" || truncated=1; fi
+  if [ -s "$dir/err" ]; then redact "$dir/err" || truncated=1; fi
   size "$dir/out"
   out=$bytes
   size "$dir/err"
+  total=$((total + out + bytes))
   printf '#%s %s %s %s %s %s %s %s %s %s\\n' "$nonce" "$1" "$2" "$3" "$code" "$((started - began))" "$((now - started))" "$out" "$bytes" "$truncated" >>"$dir/payload"
   cat "$dir/out" "$dir/err" >>"$dir/payload"
 }
@@ -91,35 +172,45 @@ record() {
 run() {
   index=$1 each=$2 sample=$3
   shift 3
-  : >"$dir/out"
-  : >"$dir/err"
-  now
-  started=$now
-  if [ "$now" -ge "$deadline" ]; then
-    code=-1
-  elif ! command -v "$1" >/dev/null 2>&1; then
-    code=127
-  else
-    # shellcheck disable=SC2086
-    { $limit $low "$@" </dev/null 2>"$dir/err"; echo "$?" >"$dir/code"; } | head -c "$((cap + 1))" >"$dir/out"
-    read -r code <"$dir/code"
+  begin
+  if [ "$code" -eq 0 ]; then
+    if command -v "$1" >/dev/null 2>&1; then
+      # shellcheck disable=SC2086
+      { { $limit $low "$@" </dev/null 2>&3; echo "$?" >"$dir/code"; } | first "$cap" >"$dir/out"; } 3>&1 | { first 4000 >"$dir/err"; cat >/dev/null; }
+      read -r code <"$dir/code"
+      # one timeout says 124, another 143; either way there may be more to it
+      if [ "$code" -eq 143 ]; then code=124; fi
+    else
+      code=127
+    fi
   fi
-  now
   record "$index" "$each" "$sample"
 }
-# tools INDEX NAME…: where each tool is
+`;
+
+/** For commands that say which tools a node has. */
+const TOOLS = `# tools INDEX NAME…: where each tool is
 tools() {
   index=$1
   shift
-  now
-  started=$now
-  : >"$dir/err"
+  begin
   for tool; do command -v "$tool"; done >"$dir/out"
-  code=0
   record "$index" - 1
 }
-# numbers: keeps lines that are a plain number, at most 16
-numbers() { grep -E '^[0-9]{1,10}$' | head -n 16; }
+`;
+
+/** For commands that are run once for each of something. */
+const EACH = `# each INDEX SAMPLE SNIPPET: sets $ids to the plain numbers that the snippet prints, at most 16
+each() {
+  ids=
+  begin
+  if [ "$code" -ne 0 ]; then
+    record "$1" - "$2"
+  else
+    # shellcheck disable=SC2086
+    ids=$($limit $low sh -c "$3" </dev/null 2>/dev/null | grep -E '^[0-9]{1,10}$' | head -n 16)
+  fi
+}
 `;
 
 /** Quotes a constant word for sh. */
@@ -132,7 +223,7 @@ function collect(plan: Plan): Script {
     if (command.argv[0] === "command") return `tools ${index} ${command.argv.slice(2).map(quote).join(" ")}`;
     if (command.each === undefined) return `run ${index} - ${sample} ${command.argv.map(quote).join(" ")}`;
     const argv = command.argv.map((word) => (word === "{}" ? '"$id"' : quote(word))).join(" ");
-    return `for id in $({ ${command.each}; } 2>/dev/null </dev/null | numbers); do run ${index} "$id" ${sample} ${argv}; done`;
+    return `each ${index} ${sample} ${quote(command.each)}\nfor id in $ids; do run ${index} "$id" ${sample} ${argv}; done`;
   };
   const indexed = plan.commands.map((command, index) => ({ command, index }));
   const sampled = indexed.filter(({ command }) => command.samples === 2);
@@ -150,21 +241,30 @@ function collect(plan: Plan): Script {
       ...sampled.map(({ command, index }) => line(command, index, 2)),
     );
   }
-  const settings = `seconds=${plan.timeoutSeconds}\ncap=${plan.maxBytes}\nbudget=${plan.budgetSeconds}\nredactions=${quote(REDACT)}\n`;
+  const settings = `seconds=${plan.timeoutSeconds}\ncap=${plan.maxBytes}\nwhole=${MAX_COLLECTED}\nbudget=${plan.budgetSeconds}\n`;
+  const helpers = [
+    plan.commands.some((command) => command.argv[0] === "command") ? TOOLS : "",
+    plan.commands.some((command) => command.each !== undefined) ? EACH : "",
+  ].join("");
   return {
     name: `collect-${plan.runbook}`,
-    text: `#!/bin/sh\n# netcheck: collects the facts of runbook ${plan.runbook}. Read-only.\n${PRELUDE}${settings}${COLLECT}\n${body.join("\n")}\n\nframe collect\n`,
+    text: `#!/bin/sh\n# netcheck: collects the facts of runbook ${plan.runbook}. Read-only.\n${PRELUDE}${settings}${KEEP}${COLLECT}${helpers}\n${body.join("\n")}\n\nframe collect\n`,
     parameters: { nonce: NONCE, job: JOB },
     timeoutSeconds: plan.budgetSeconds + plan.timeoutSeconds + 5,
   };
 }
 
-/** Where the run markers are. Outlives a reboot, so a fix stays run. */
-const MARKERS = "\nruns=/var/lib/netcheck/runs\n";
+/** Where the run marker of a job is. Outlives a reboot, so a fix stays run. The parameter is checked once more: it becomes a path. */
+const markerOf = (parameter: "job" | "run"): string => `
+runs=/var/lib/netcheck/runs
+case \${NETCHECK_${parameter}:?} in *[!A-Za-z0-9_-]*) unfit "that is not a job" ;; esac
+marker=$runs/$NETCHECK_${parameter}
+`;
 
 const FIX = `
 finish() {
-  printf '%s\\n' "$1" >"$marker/outcome"
+  # in one go: nobody ever reads half an outcome
+  printf '%s\\n' "$1" >"$marker/outcome.new" && mv "$marker/outcome.new" "$marker/outcome"
   cp "$dir/payload" "$marker/report" 2>/dev/null
   printf '#%s outcome %s %s 0 0\\n' "$nonce" "$1" "$2" >>"$dir/payload"
   frame fix
@@ -183,21 +283,36 @@ if ! mkdir "$marker" 2>/dev/null; then
   frame fix
   exit 0
 fi
-nth() { shift "$1"; printf '%s' "$1"; }
 # step STDIN-FILE|/dev/null PROGRAM ARGUMENTS…: runs it and keeps what it said; the first failure ends the fix
 step() {
   input=$1
   shift
   "$@" <"$input" >"$dir/out" 2>&1
   code=$?
-  printf '%s ' "$@" | head -c 2000 >"$dir/said"
-  head -c 4000 "$dir/out" >"$dir/heard"
+  printf '%s ' "$@" | first 2000 >"$dir/said"
+  first 4000 <"$dir/out" >"$dir/heard"
+  redact "$dir/heard"
   size "$dir/said"
   said=$bytes
   size "$dir/heard"
   printf '#%s step %s 0 %s %s\\n' "$nonce" "$code" "$said" "$bytes" >>"$dir/payload"
   cat "$dir/said" "$dir/heard" >>"$dir/payload"
   if [ "$code" -ne 0 ]; then finish failed 0; fi
+}
+`;
+
+/** For fixes with lists. */
+const LISTS = `nth() { shift "$1"; printf '%s' "$1"; }
+`;
+
+/** For fixes whose lists go together: one that is shorter than its partner would become an empty argument. */
+const PAIRS = `count() { printf '%s' "$#"; }
+# paired LIST LIST: whether both have the same number of words
+paired() {
+  # shellcheck disable=SC2086
+  if [ "$(count $1)" -eq "$(count $2)" ]; then return 0; fi
+  echo "the lists are not of the same length: $1 | $2"
+  return 1
 }
 `;
 
@@ -209,6 +324,7 @@ function fix(plan: FixPlan): Script {
   const word = (text: string, each: readonly string[]): string =>
     !text.startsWith("$") ? quote(text) : each.includes(text.slice(1)) ? `"$(nth "$i" $NETCHECK_${text.slice(1)})"` : `"$NETCHECK_${text.slice(1)}"`;
   const steps = plan.steps.map((step, index) => {
+    if (step.stdin?.split("\n").includes("NETCHECK_STDIN")) throw new Error(`${plan.name}: a line of stdin is NETCHECK_STDIN`);
     const input = step.stdin === undefined ? "/dev/null" : `"$dir/stdin${index}"`;
     const stdin = step.stdin === undefined ? "" : `cat >"$dir/stdin${index}" <<'NETCHECK_STDIN'\n${step.stdin.trimEnd()}\nNETCHECK_STDIN\n`;
     let command = `# shellcheck disable=SC2086\nstep ${input} ${step.run.map((text) => word(text, step.each ?? [])).join(" ")}`;
@@ -217,22 +333,24 @@ function fix(plan: FixPlan): Script {
     if (step.unless !== undefined) command = `if [ -z "$NETCHECK_${step.unless}" ]; then\n${command}\nfi`;
     return stdin + command;
   });
+  const lists = plan.steps.flatMap(({ each = [] }) => each);
+  const paired = plan.steps.flatMap(({ each: [head, ...rest] = [] }) => rest.map((name) => `paired "$NETCHECK_${head}" "$NETCHECK_${name}" || exit 1\n`));
   const required = names.map((name) => `: "\${NETCHECK_${name}?}"`).join("\n");
   return {
     name: plan.name,
     text: `#!/bin/sh
 # netcheck: ${plan.name}. Runs at most once per job.
-${PRELUDE}${MARKERS}marker=$runs/\${NETCHECK_job:?}
-${required}
-${FIX}
+${PRELUDE}${KEEP}${markerOf("job")}${required}
+${FIX}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
 check() {
 # shellcheck disable=SC2086
 {
-${plan.check.trimEnd()}
+${[...new Set(paired)].join("")}${plan.check.trimEnd()}
 }
 }
-if ! (check) >"$dir/out" 2>&1; then
-  head -c 4000 "$dir/out" >"$dir/heard"
+if ! (check) </dev/null >"$dir/out" 2>&1; then
+  first 4000 <"$dir/out" >"$dir/heard"
+  redact "$dir/heard"
   size "$dir/heard"
   printf '#%s step 1 0 5 %s\\ncheck' "$nonce" "$bytes" >>"$dir/payload"
   cat "$dir/heard" >>"$dir/payload"
@@ -251,8 +369,7 @@ const fixStatus: Script = {
   name: "fix-status",
   text: `#!/bin/sh
 # netcheck: says how an earlier fix run went. Read-only.
-${PRELUDE}${MARKERS}marker=$runs/\${NETCHECK_run:?}
-outcome=none
+${PRELUDE}${markerOf("run")}outcome=none
 if [ -d "$marker" ]; then
   outcome=unfinished
   if [ -r "$marker/outcome" ]; then read -r outcome <"$marker/outcome"; fi
@@ -283,38 +400,43 @@ function unframe(stdout: string, nonce: string, kind: string): Frame {
     throw new Error(`the node sent no result frame${said === "" ? " (nothing at all)" : `; it said: ${said}`}`);
   }
   const [, encoding, size, sum] = header as unknown as [string, string, string, string];
-  // the text came over wires that carry text: what is not UTF-8 was replaced on the way, which only raw frames can suffer from
-  const bytes = lineEnd === -1 ? Buffer.alloc(0) : Buffer.from(stdout.slice(lineEnd + 1)).subarray(0, Number(size));
-  let cut = bytes.length < Number(size) || (sum !== "-" && createHash("sha256").update(bytes).digest("hex") !== sum);
+  const rest = lineEnd === -1 ? Buffer.alloc(0) : Buffer.from(stdout.slice(lineEnd + 1));
+  const bytes = rest.subarray(0, Number(size));
+  const short = bytes.length < Number(size);
+  if (!short && sum !== "-" && createHash("sha256").update(bytes).digest("hex") !== sum)
+    throw new Error("the node's answer was changed on its way: its checksum does not match");
+  // without a checksum the end line must be where it belongs
+  const cut = short || (sum === "-" && !rest.subarray(bytes.length).toString("latin1", 0, 64).startsWith(`\nNETCHECK/1 ${nonce} end`));
   if (encoding === "raw") return { payload: bytes.subarray(0, MAX_PAYLOAD), cut: cut || bytes.length > MAX_PAYLOAD };
   const compressed = Buffer.from(bytes.toString("latin1"), "base64");
+  if (compressed.length === 0) return { payload: compressed, cut: true };
   try {
     return { payload: gunzipSync(compressed, { finishFlush: cut ? constants.Z_SYNC_FLUSH : constants.Z_FINISH, maxOutputLength: MAX_PAYLOAD }), cut };
   } catch (error) {
-    cut = true;
-    throw new Error(`the result frame could not be unpacked: ${(error as Error).message}`, { cause: error });
+    throw new Error(`the node's answer could not be unpacked: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** The records of a payload: header words, then two byte strings whose lengths are the words at `first` and `first + 1`. */
-function* records(
-  payload: Buffer,
-  nonce: string,
-  lengthsAt: (words: readonly string[]) => number,
-): Generator<{ words: string[]; first: Buffer; second: Buffer; cut: boolean }> {
+/** The records of a payload: header words, then two byte strings whose lengths are the words at `lengthsAt` and the next. `cut`: not as the node sent it. */
+function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<{ words: string[]; first: Buffer; second: Buffer; cut: boolean }> {
   for (let position = 0; position < payload.length; ) {
     const end = payload.indexOf(10, position);
     if (end === -1) return;
     const words = payload.toString("latin1", position, end).split(" ");
     if (words[0] !== `#${nonce}`) return;
-    const at = lengthsAt(words);
-    const [a, b] = [Number(words[at]), Number(words[at + 1])];
+    const [a, b] = [Number(words[lengthsAt]), Number(words[lengthsAt + 1])];
     if (!Number.isSafeInteger(a) || !Number.isSafeInteger(b) || a < 0 || b < 0) return;
     const middle = end + 1 + a;
-    yield { words, first: payload.subarray(end + 1, middle), second: payload.subarray(middle, middle + b), cut: middle + b > payload.length };
-    position = middle + b;
+    const next = middle + b;
+    // what follows is another record or nothing; else bytes were lost or added
+    const cut = next > payload.length || (next < payload.length && payload.toString("latin1", next, next + nonce.length + 2) !== `#${nonce} `);
+    yield { words, first: payload.subarray(end + 1, middle), second: payload.subarray(middle, next), cut };
+    position = next;
   }
 }
+
+/** What follows the nonce in a record of a collection: index, each, sample, exit code (-1: no time, -2: no room), start, duration, two lengths, truncated. */
+const RECORD = /^(\d{1,6}) (-|\d{1,10}) ([12]) (-?\d{1,3}) (\d{1,12}) (\d{1,12}) \d{1,12} \d{1,12} ([01])$/;
 
 function readCapture(
   stdout: string,
@@ -330,26 +452,21 @@ function readCapture(
   const { payload, cut } = unframe(stdout, nonce, "collect");
   const outputs: Output[] = [];
   const notCollected: { command: string; reason: string }[] = [];
-  const seen = new Set<number>();
-  for (const { words, first, second, cut: incomplete } of records(payload, nonce, () => 7)) {
-    const [, index, each, sample, code, start, duration, , , capped] = words as [
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-    ];
+  const seen = new Set<string>();
+  let last = -1;
+  for (const { words, first, second, cut: incomplete } of records(payload, nonce, 7)) {
+    const header = RECORD.exec(words.slice(1).join(" "));
+    if (header === null) break;
+    const [, index, each, sample, code, start, duration, capped] = header as unknown as [string, string, string, string, string, string, string, string];
     const command = plan.commands[Number(index)];
-    if (command === undefined) continue;
-    seen.add(Number(index));
-    const argv = command.argv.map((item) => (item === "{}" ? each : item));
-    if (code === "-1") {
-      notCollected.push({ command: argv.join(" "), reason: `the collection's time budget of ${plan.budgetSeconds} s was used up` });
+    const key = `${index} ${each} ${sample}`;
+    if (command === undefined || seen.has(key)) continue;
+    last = Number(index);
+    seen.add(key).add(`${index} ${sample}`);
+    const argv = command.argv.map((item) => (item === "{}" && each !== "-" ? each : item));
+    if (code === "-1" || code === "-2") {
+      const limit = code === "-1" ? `time budget of ${plan.budgetSeconds} s` : `limit of ${MAX_COLLECTED / 1024 / 1024} MiB`;
+      notCollected.push({ command: argv.join(" "), reason: `the collection's ${limit} was used up` });
       continue;
     }
     outputs.push({
@@ -365,12 +482,14 @@ function readCapture(
       sample: Number(sample),
     });
   }
-  if (cut || truncated) {
-    plan.commands.forEach((command, index) => {
-      if (!seen.has(index) && command.each === undefined)
-        notCollected.push({ command: command.argv.join(" "), reason: "the transport cut the node's answer off" });
-    });
-  }
+  const reason = cut || truncated ? "the transport cut the node's answer off" : "the node's answer does not hold it";
+  plan.commands.forEach(({ argv, each, samples = 1 }, index) => {
+    const command = argv.join(" ");
+    if (each === undefined) {
+      if (!seen.has(`${index} 1`)) notCollected.push({ command, reason });
+      if (samples === 2 && !seen.has(`${index} 2`)) notCollected.push({ command: `${command} (second sample)`, reason });
+    } else if ((cut || truncated) && (last === index || !seen.has(`${index} 1`))) notCollected.push({ command, reason });
+  });
   const redacted = outputs.reduce((count, output) => count + output.text.split("[redacted]").length - 1, 0);
   return { target, transport, runbook: plan.runbook, startedAt, redacted, notCollected, outputs };
 }
@@ -382,24 +501,34 @@ function fileName(argv: readonly string[], sample: number): string {
   return `${short}${sample === 1 ? "" : `.sample${sample}`}.txt`;
 }
 
+const CUT_OFF = "the node's answer was cut off before the outcome";
+
 function readFix(stdout: string, nonce: string): FixRun {
   const { payload } = unframe(stdout, nonce, "fix");
   const steps: FixRun["steps"][number][] = [];
-  for (const { words, first, second } of records(payload, nonce, () => 4)) {
+  for (const { words, first, second, cut } of records(payload, nonce, 4)) {
+    if (cut) break;
     if (words[1] === "step") steps.push({ command: first.toString("utf8").trim(), exitCode: Number(words[2]), output: second.toString("utf8").trim() });
     else if (words[1] === "outcome") {
-      const outcome = words[2] as FixRun["outcome"] | "unfinished";
+      const outcome = words[2] ?? "";
       if (outcome === "unfinished") throw new Error("an earlier run of this proposal was started on the node and never reported how it went");
-      return { outcome, repeated: words[3] === "1", steps };
+      if (isOutcome(outcome)) return { outcome, repeated: words[3] === "1", steps };
     }
   }
-  throw new Error("the node's answer was cut off before the outcome");
+  throw new Error(CUT_OFF);
+}
+
+function isOutcome(word: string): word is FixRun["outcome"] {
+  return ["succeeded", "failed", "refused", "unmarked"].includes(word);
 }
 
 function readFixStatus(stdout: string, nonce: string): "none" | "unfinished" | FixRun["outcome"] {
   const { payload } = unframe(stdout, nonce, "status");
-  for (const { words } of records(payload, nonce, () => 4)) if (words[1] === "outcome") return words[2] as "none" | "unfinished" | FixRun["outcome"];
-  throw new Error("the node's answer was cut off");
+  for (const { words } of records(payload, nonce, 4)) {
+    const outcome = words[2] ?? "";
+    if (words[1] === "outcome" && (outcome === "none" || outcome === "unfinished" || isOutcome(outcome))) return outcome;
+  }
+  throw new Error(CUT_OFF);
 }
 
 /** A fix run as a node would report it: what the replay transport answers with. */
@@ -409,6 +538,12 @@ export function replayFix(run: FixRun, nonce: string): string {
   );
   const payload = `${steps.join("")}#${nonce} outcome ${run.outcome} ${run.repeated ? 1 : 0} 0 0\n`;
   return `NETCHECK/1 ${nonce} fix raw ${Buffer.byteLength(payload)} -\n${payload}\nNETCHECK/1 ${nonce} end\n`;
+}
+
+/** What a run marker says, as a node would report it. */
+export function replayFixStatus(outcome: "none" | "unfinished" | FixRun["outcome"], nonce: string): string {
+  const payload = `#${nonce} outcome ${outcome} 1 0 0\n`;
+  return `NETCHECK/1 ${nonce} status raw ${payload.length} -\n${payload}\nNETCHECK/1 ${nonce} end\n`;
 }
 
 /** The one implementation of the port. */

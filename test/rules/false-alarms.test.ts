@@ -1,0 +1,118 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import type { Capture, Output } from "../../functions/facts/capture.ts";
+import type { Rule } from "../../functions/rules/compile.ts";
+import { diagnose, judge } from "../../functions/rules/diagnose.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+
+/**
+ * What is missing must never look like a fault: of a node of which we see less, whichever output is lost, fails or is cut, no cause is found that is not
+ * found with everything at hand. Healthy nodes stay without any.
+ */
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+const catalogue = loadCatalogue(runbooks);
+const fixtures = [...catalogue.rules.keys()].flatMap((id) =>
+  readdirSync(`${runbooks}rules/${id}/fixtures`)
+    .filter((name) => existsSync(`${runbooks}rules/${id}/fixtures/${name}/capture.json`))
+    .map((name) => `${id}/fixtures/${name}`),
+);
+
+/** Where less is seen, a rule may still match, less surely, because people paste just that little. */
+const KNOWN: Readonly<Record<string, { readonly lost: string; readonly cause: string; readonly confidence: number; readonly reason: string }>> = {
+  "bridge-netfilter-off/fixtures/near-miss-bridge-switched-on": {
+    lost: "ip -d link",
+    cause: "bridge-netfilter-off",
+    confidence: 0.85,
+    reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
+  },
+};
+
+const causesOf = (capture: Capture) => diagnose(capture, catalogue, "", () => 0).causes;
+
+/** Causes of a capture that shows less, beyond those that the whole one has. */
+function invented(path: string, allowed: ReadonlySet<string>, less: Capture, lost: string): string[] {
+  const known = KNOWN[path];
+  return causesOf(less)
+    .filter((cause) => known?.lost !== lost || known.cause !== cause.rule || known.confidence !== cause.confidence)
+    .map((cause) => cause.rule)
+    .filter((rule) => !allowed.has(rule));
+}
+const without = (capture: Capture, index: number): Capture => ({ ...capture, outputs: capture.outputs.filter((_, i) => i !== index) });
+const changed = (capture: Capture, index: number, change: Partial<Output>): Capture => ({
+  ...capture,
+  outputs: capture.outputs.map((output, i) => (i === index ? { ...output, ...change } : output)),
+});
+
+/** The text cut behind each of at most `count` lines, spread evenly. */
+function cuts(text: string, count: number): string[] {
+  const lines = text.split("\n");
+  const step = Math.max(1, Math.floor(lines.length / count));
+  const result: string[] = [];
+  for (let i = 0; i < lines.length; i += step) result.push(lines.slice(0, i).join("\n"));
+  // and in the middle of a line
+  result.push(text.slice(0, Math.floor(text.length / 2)));
+  return result;
+}
+
+describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
+  test("nothing is invented when one output is missing, failed or its tool is not there", async () => {
+    const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
+    const allowed = new Set(causesOf(capture).map((cause) => cause.rule));
+    capture.outputs.forEach((output, i) => {
+      const name = `${output.command} (sample ${output.sample})`;
+      const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
+      expect(invented(path, allowed, without(capture, i), output.command), `without ${name}`).toEqual([]);
+      expect(invented(path, allowed, failed, output.command), `failed: ${name}`).toEqual([]);
+      expect(invented(path, allowed, changed(capture, i, { text: "", stderr: "", exitCode: 127 }), output.command), `not installed: ${name}`).toEqual([]);
+    });
+  });
+
+  test("nothing is invented when one output is cut", async () => {
+    const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
+    const allowed = new Set(causesOf(capture).map((cause) => cause.rule));
+    capture.outputs.forEach((output, i) => {
+      for (const text of output.text === "" ? [] : cuts(output.text, 6)) {
+        const cut = changed(capture, i, { text, truncated: true });
+        expect(invented(path, allowed, cut, output.command), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
+      }
+    });
+  });
+});
+
+/** Faulty nodes: what is missing must never look like health either. */
+const faulty = fixtures.filter((path) => /^verdict: match$/m.test(readFileSync(`${runbooks}rules/${path}/expect.yaml`, "utf8")));
+
+describe.each(faulty)("%s", { timeout: 30_000 }, (path) => {
+  const id = path.split("/")[0] as string;
+  const rules = new Map([[id, catalogue.rules.get(id) as Rule]]);
+  const verdict = (capture: Capture): string => judge(capture, { rules }).outcomes[0]?.verdict ?? "";
+
+  test("the fault is found or left open, never ruled out, when one output is missing, failed or cut", async () => {
+    const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
+    expect(verdict(capture)).toBe("match");
+    const open = /^(?:match|inconclusive)$/;
+    capture.outputs.forEach((output, i) => {
+      const name = `${output.command} (sample ${output.sample})`;
+      expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
+      const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
+      if (output.text !== "") expect(verdict(failed), `failed: ${name}`).toMatch(open);
+      const locked: Capture = {
+        ...capture,
+        outputs: capture.outputs.map((one) => (one.command === output.command ? { ...one, text: "", stderr: "locked", exitCode: 4 } : one)),
+      };
+      if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
+      expect(verdict({ ...capture, outputs: capture.outputs.filter((one) => one.command !== output.command) }), `never run: ${name}`).toMatch(open);
+      for (const text of output.text === "" ? [] : cuts(output.text, 12)) {
+        expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
+      }
+    });
+  });
+});
+
+test("healthy nodes have no cause to begin with", async () => {
+  const healthy = fixtures.filter((path) => /healthy|fixed|near-miss|after-repair|good-host/.test(path));
+  expect(healthy.length).toBeGreaterThan(20);
+  for (const path of healthy) expect(causesOf(await readCaptureFiles(`${runbooks}rules/${path}`)), path).toEqual([]);
+});

@@ -1,0 +1,144 @@
+import { existsSync, readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type CelFunc, CelScalar, celEnv, celMethod, isCelError, isCelList, isCelMap, parse, plan } from "@bufbuild/cel";
+import { strings } from "@bufbuild/cel/ext";
+import { RE2JS } from "@bufbuild/re2";
+import ipaddr from "ipaddr.js";
+import { describe, expect, test } from "vitest";
+import { readFacts } from "../../functions/facts/read.ts";
+import type { Program, Rule } from "../../functions/rules/compile.ts";
+import { attempt, Facts } from "../../functions/rules/evaluate.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+
+/**
+ * The CEL oracle: every expression of every rule over every fixture, by our CEL library and by an unrelated one (@bufbuild/cel, tests only). They must
+ * say the same, value by value; where one fails, so must the other. Our own functions are written a second time here.
+ */
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+const catalogue = loadCatalogue(runbooks);
+const fixtures = [...catalogue.rules.keys()].flatMap((id) => {
+  const folder = `${runbooks}rules/${id}/fixtures`;
+  return readdirSync(folder)
+    .map((name) => `${folder}/${name}`)
+    .filter((path) => existsSync(`${path}/capture.json`));
+});
+
+const { BOOL, INT, STRING } = CelScalar;
+const own: CelFunc[] = [
+  celMethod("re2", STRING, [STRING], BOOL, function (pattern) {
+    return RE2JS.matches(`[\\s\\S]*(?:${pattern})[\\s\\S]*`, this);
+  }),
+  celMethod("hasPrefixLength", STRING, [INT], BOOL, function (length) {
+    return this.split("/")[1] === String(length);
+  }),
+  celMethod("inPrefix", STRING, [STRING], BOOL, function (prefix) {
+    const [address = ""] = this.split("/");
+    if (!ipaddr.isValid(address) || !ipaddr.isValidCIDR(prefix)) return false;
+    const [base, length] = ipaddr.parseCIDR(prefix);
+    const parsed = ipaddr.parse(address);
+    const bits = (of: ipaddr.IPv4 | ipaddr.IPv6): string =>
+      of
+        .toByteArray()
+        .map((byte) => byte.toString(2).padStart(8, "0"))
+        .join("");
+    return parsed.kind() === base.kind() && bits(parsed).slice(0, length) === bits(base).slice(0, length);
+  }),
+];
+const environment = celEnv({ funcs: [...strings, ...own] });
+
+/** What the oracle cannot run, and why. */
+const SKIPPED: readonly { readonly pattern: RegExp; readonly reason: string }[] = [
+  { pattern: /\.\?|optional\.|orValue/, reason: "@bufbuild/cel has no optionals" },
+];
+
+function programsOf(rule: Rule): { key: string; program: Program }[] {
+  const some = (key: string, programs: readonly unknown[]) =>
+    programs.flatMap((program, i) => (typeof program === "object" && program !== null ? [{ key: `${key}.${i}`, program: program as Program }] : []));
+  return [
+    ...some("applies", [rule.applies]),
+    ...rule.lets.map(({ name, program }) => ({ key: `let.${name}`, program })),
+    ...some("when", [rule.when]),
+    ...some("settled", [rule.settled]),
+    ...some("undecided", [rule.undecided]),
+    ...some("evidence", rule.evidence),
+    ...some("summary", rule.summary),
+    ...some("confidence", [rule.confidence]),
+    ...rule.parameters.map(({ name, program }) => ({ key: `fix.${name}`, program })),
+  ];
+}
+
+const compiled = new Map<string, (context: Record<string, never>) => unknown>();
+function oracle(source: string, context: Record<string, unknown>): unknown {
+  let program = compiled.get(source);
+  if (program === undefined) {
+    program = plan(environment, parse(source)) as (context: Record<string, never>) => unknown;
+    compiled.set(source, program);
+  }
+  const result = program(context as Record<string, never>);
+  return isCelError(result) ? FAILED : plain(result);
+}
+const FAILED = "(fails)";
+
+/** Values of both libraries as plain ones: rows as objects, numbers with their type. */
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return `int ${value}`;
+  if (typeof value === "number") return `double ${value}`;
+  if (Array.isArray(value) || isCelList(value)) return [...value].map(plain);
+  if (value instanceof Map || isCelMap(value)) return Object.fromEntries([...value.entries()].map(([key, item]) => [String(key), plain(item)]));
+  if (typeof value === "object" && value !== null) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+  return value;
+}
+
+/** A value of our library as the other one takes it. */
+function input(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(input);
+  if (typeof value === "object" && value !== null) return new Map(Object.entries(value).map(([key, item]) => [key, input(item)]));
+  return value;
+}
+
+/** Comparisons in which both libraries came to a value. */
+let compared = 0;
+
+describe("our CEL says what an unrelated CEL says", () => {
+  test("there are fixtures and expressions to compare", () => {
+    expect(fixtures.length).toBeGreaterThan(30);
+    expect([...catalogue.rules.values()].flatMap(programsOf).length).toBeGreaterThan(80);
+  });
+
+  test.each(fixtures.map((path) => [path.slice(runbooks.length + "rules/".length), path]))("%s", async (_name, path) => {
+    const capture = await readCaptureFiles(path);
+    const facts = new Facts(capture, readFacts(capture));
+    for (const rule of catalogue.rules.values()) {
+      const context = facts.context(rule);
+      const theirs = Object.fromEntries(Object.entries(context).map(([key, value]) => [key, input(value)]));
+      for (const { key, program } of programsOf(rule)) {
+        const result = attempt(program, context);
+        if (!SKIPPED.some(({ pattern }) => pattern.test(program.source))) {
+          const ours = "value" in result ? plain(result.value) : FAILED;
+          if (ours !== FAILED) compared++;
+          expect(oracle(program.source, theirs), `${rule.file.id}: ${key}: ${program.source}`).toEqual(ours);
+        }
+        if (key.startsWith("let.") && "value" in result) {
+          const name = key.slice("let.".length);
+          context[name] = result.value;
+          theirs[name] = input(result.value);
+        }
+      }
+    }
+  });
+
+  test("most of it came to a value, so that the comparison means something", () => {
+    expect(compared).toBeGreaterThan(1000);
+  });
+
+  test("nothing is skipped for a reason that is gone", () => {
+    const sources = [...catalogue.rules.values()].flatMap(programsOf).map(({ program }) => program.source);
+    for (const { pattern, reason } of SKIPPED) {
+      expect(
+        sources.some((source) => pattern.test(source)),
+        `no rule needs the exception "${reason}"`,
+      ).toBe(true);
+    }
+  });
+});
