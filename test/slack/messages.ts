@@ -98,7 +98,15 @@ export const MESSAGES: Readonly<Record<string, Readonly<Record<string, unknown>>
   },
   "proposal/named": proposal,
   "proposal/anyone": { ...proposal, anyone: true, approvers: [] },
-  "proposal-closed/approved": { ...proposal, icon: "white_check_mark", by: "Approved", people: ["U_BOB"], outcome: "The fix ran.", detail: "in 2 s", again: false },
+  "proposal-closed/approved": {
+    ...proposal,
+    icon: "white_check_mark",
+    by: "Approved",
+    people: ["U_BOB"],
+    outcome: "The fix ran.",
+    detail: "in 2 s",
+    again: false,
+  },
   "proposal-closed/expired": { ...proposal, icon: "hourglass", by: "", people: [], outcome: "Nobody decided in time.", detail: "", again: true },
   preview: {
     target: "node2",
