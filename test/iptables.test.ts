@@ -154,6 +154,34 @@ describe("backends", () => {
     expect(value.chains).toHaveLength(1);
   });
 
+  describe("a listing that does not name its backend", () => {
+    const listed = { command: "iptables -S", text: "-P INPUT ACCEPT\n-P FORWARD DROP\n-A FORWARD -j ACCEPT\n" };
+    const policies = (value: Iptables) => chain(value, "FORWARD").map((row) => `${row.backend} ${row.policy}`);
+
+    test.each([[0], [1]])("is not hidden by empty legacy tables (%i)", (order) => {
+      const outputs = [listed, { ...legacy, text: saved("1.8.9", EMPTY) }];
+      const value = read(...(order === 1 ? outputs.reverse() : outputs));
+      expect(told(value)).toEqual(["unknown ACCEPT"]);
+      expect(policies(value)).toEqual(["unknown DROP"]);
+    });
+
+    test("stands beside legacy rules that are not its own", () => {
+      const value = read(listed, legacy);
+      expect(told(value)).toEqual(["unknown ACCEPT", "legacy DROP"]);
+      expect(policies(value)).toEqual(["unknown DROP", "legacy ACCEPT"]);
+    });
+
+    test("is the legacy one if that shows the same: no rule counts twice", () => {
+      const same = saved("1.8.9", table("filter", ":FORWARD DROP [0:0]", "[1:1] -A FORWARD -j ACCEPT", "[0:0] -A FORWARD -j LOG"));
+      expect(told(read(listed, { ...legacy, text: same }))).toEqual(["legacy ACCEPT", "legacy LOG"]);
+    });
+
+    test("that is empty does not hide legacy rules without counters", () => {
+      const value = read({ command: "iptables -S", text: "-P INPUT ACCEPT\n-P FORWARD ACCEPT\n-P OUTPUT ACCEPT\n" }, legacy);
+      expect(told(value)).toEqual(["legacy DROP"]);
+    });
+  });
+
   test("a listing that does not name its backend is the unnamed program's", () => {
     const value = read({ command: "iptables -nvL FORWARD", text: "Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n" }, nft, legacy);
     expect(told(value)).toEqual(["nft ACCEPT", "legacy DROP"]);

@@ -98,9 +98,9 @@ const MACS: Record<string, MacField> = {
   "--to-source": "mac",
 };
 /** Options that say nothing the rules ask for; each takes one value unless it is a flag. */
-const FLAGS = new Set(["--log", "--log-ip", "--log-ip6", "--log-arp", "--arp-gratuitous"]);
+const FLAGS = new Set(["--log", "--log-ip", "--log-ip6", "--log-arp", "--arp-gratuitous", "--snat-arp"]);
 const OTHER =
-  /^--(?:log-level|log-prefix|limit|limit-burst|mark|mark-set|mark-or|mark-and|mark-xor|mark-target|set-mark|vlan-id|vlan-prio|vlan-encap|arp-htype|arp-ptype|arp-mac-src|arp-mac-dst|ip6?-proto|ip6?-protocol|ip6?-sport|ip6?-dport|ip6?-source-port|ip6?-destination-port|ip-tos|ip6-tclass|ip6?-icmp6?-type|ip-igmp-type|pkttype-type|802_3-sap|802_3-type|stp-[a-z-]{2,20}|among-src|among-dst|among-src-file|among-dst-file|nflog|nflog-group|nflog-prefix|nflog-range|nflog-threshold|ulog-[a-z]{2,10}|logical-in|logical-out|snat-arp|concurrent)$/;
+  /^--(?:log-level|log-prefix|limit|limit-burst|mark|mark-set|mark-or|mark-and|mark-xor|mark-target|set-mark|vlan-id|vlan-prio|vlan-encap|arp-htype|arp-ptype|arp-mac-src|arp-mac-dst|ip6?-proto|ip6?-protocol|ip6?-sport|ip6?-dport|ip6?-source-port|ip6?-destination-port|ip-tos|ip6-tclass|ip6?-icmp6?-type|ip-igmp-type|pkttype-type|802_3-sap|802_3-type|stp-[a-z-]{2,20}|among-src|among-dst|among-src-file|among-dst-file|nflog|nflog-group|nflog-prefix|nflog-range|nflog-threshold|ulog-[a-z]{2,10}|logical-in|logical-out|concurrent)$/;
 
 const SAVED_CHAIN = /^:(\S{1,64}) (ACCEPT|DROP|RETURN|CONTINUE|-)(?: \[\d+:\d+\])?$/;
 const LISTED_TABLE = /^Bridge table: (\w{1,20})$/;
@@ -136,8 +136,11 @@ export const ebtables = defineFact({
     const chains: Chain[] = [];
     const rows: Rule[] = [];
     const seen = new Set<string>();
-    for (const { value } of saved === undefined ? rest : [saved, ...rest]) {
-      const fresh = value.chains.filter((chain) => !seen.has(`${chain.table}/${chain.name}`));
+    for (const { value, view, complete } of saved === undefined ? rest : [saved, ...rest]) {
+      const fresh = value.chains
+        .filter((chain) => !seen.has(`${chain.table}/${chain.name}`))
+        // a save does not say where a chain ends: cut anywhere, none of its chains is known to be whole
+        .map((chain) => (view.format === "save" && !complete ? { ...chain, complete: false } : chain));
       const names = new Set(fresh.map((chain) => `${chain.table}/${chain.name}`));
       chains.push(...fresh);
       rows.push(...value.rows.filter((row) => names.has(`${row.table}/${row.chain}`)));
@@ -150,6 +153,7 @@ export const ebtables = defineFact({
     const chains = new Map<string, Chain>();
     const rows: Rule[] = [];
     const positions = new Map<string, number>();
+    const announced = new Map<string, number>();
     let table = optionValue(argv, "-t", "--table") ?? (view.format === "list" ? "filter" : "unknown");
     let current: string | undefined;
     const chainOf = (line: number, name: string): Chain => {
@@ -166,14 +170,14 @@ export const ebtables = defineFact({
     };
     const add = (line: number, chain: Chain, spec: string, counters: { packets: number; bytes: number } | undefined): void => {
       const rule = readRule(spec);
+      const key = `${chain.table}/${chain.name}`;
+      const position = (positions.get(key) ?? 0) + 1;
+      positions.set(key, position);
       if (rule === undefined) {
         chain.complete = false;
         unparsed.add(line, spec);
         return;
       }
-      const key = `${chain.table}/${chain.name}`;
-      const position = (positions.get(key) ?? 0) + 1;
-      positions.set(key, position);
       rows.push({ line, table: chain.table, chain: chain.name, position, ...rule, ...counters, spec });
     };
     for (const { line, text: content } of lines(text)) {
@@ -195,7 +199,14 @@ export const ebtables = defineFact({
       if (declared !== null || listed !== null) {
         const name = (declared?.[1] ?? listed?.[1]) as string;
         const policy = declared?.[2] ?? listed?.[3];
-        chains.set(`${table}/${name}`, { line, table, name, ...(policy === undefined || policy === "-" ? {} : { policy }), complete: true });
+        chains.set(`${table}/${name}`, {
+          line,
+          table,
+          name,
+          ...(policy === undefined || policy === "-" ? {} : { policy }),
+          complete: listed !== null || view.complete,
+        });
+        if (listed !== null) announced.set(`${table}/${name}`, Number(listed[2]));
         current = name;
         continue;
       }
@@ -210,6 +221,11 @@ export const ebtables = defineFact({
         const spec = (counters === null ? trimmed : trimmed.slice(0, counters.index)).replace(/^\d{1,6}\.? /, "").trimEnd();
         add(line, chainOf(line, current), spec, counters === null ? undefined : { packets: Number(counters[1]), bytes: Number(counters[2]) });
       } else unparsed.add(line, content);
+    }
+    // a listing says how many rules a chain has: fewer of them were filtered or cut
+    for (const [key, entries] of announced) {
+      const chain = chains.get(key);
+      if (chain !== undefined && positions.get(key) !== entries && entries > 0) chain.complete = false;
     }
     return unparsed.with({ chains: [...chains.values()], rows });
   },

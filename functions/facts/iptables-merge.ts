@@ -39,6 +39,8 @@ interface Settled extends Iptables {
   readonly scope: string;
 }
 
+const BACKENDS = ["nft", "legacy", "unknown"] as const;
+
 /** A part whose output was cut is taken at its word only as far as its format tells where a chain ends. */
 function settled(part: Part<Iptables>): Settled {
   const { value, view } = part;
@@ -66,15 +68,39 @@ function unnamedBackend(views: readonly Settled[], family: Family): Backend {
   return "unknown";
 }
 
+/** Which backend the outputs speak of that do not name theirs: the one that the program names elsewhere, else one that shows all that they show. */
+function aliasOfUnnamed(views: readonly Settled[], family: Family): Backend {
+  const plain = unnamedBackend(views, family);
+  if (plain !== "unknown") return plain;
+  const shown = content(views, family, "unknown");
+  for (const backend of ["nft", "legacy"] as const) {
+    const known = content(views, family, backend);
+    if (shown.size > 0 && known.size > 0 && [...shown].every((entry) => known.has(entry))) return backend;
+  }
+  return "unknown";
+}
+
+/** What a backend does, as far as every format tells: where the rules of each chain lead, and the policies that are not the default. */
+function content(views: readonly Settled[], family: Family, backend: Backend): Set<string> {
+  const entries = new Set<string>();
+  for (const { chains, rows } of views) {
+    for (const chain of chains) {
+      if (chain.family === family && chain.backend === backend && chain.policy !== "ACCEPT") entries.add(`${chain.table} ${chain.name} ${chain.policy}`);
+    }
+    for (const row of rows) if (row.family === family && row.backend === backend) entries.add(`${row.table} ${row.chain} -> ${row.target}`);
+  }
+  return entries;
+}
+
 function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
   const chains: IptablesChain[] = [];
   const rows: IptablesRow[] = [];
   for (const family of ["ipv4", "ipv6"] as const) {
-    const uses = (backend: Backend) => views.some((view) => holdsRules(view, family, backend));
-    const both = uses("nft") && uses("legacy");
-    // Empty tables of the other backend (the kernel makes them when somebody looks) must not stand for the real ones.
-    const idle: Backend | undefined = both ? undefined : uses("nft") ? "legacy" : uses("legacy") ? "nft" : undefined;
-    const shows = (row: { family: Family; backend: Backend }) => row.family === family && row.backend !== idle;
+    const unnamed = aliasOfUnnamed(views, family);
+    const backendOf = (backend: Backend) => (backend === "unknown" ? unnamed : backend);
+    const used = new Set(BACKENDS.filter((backend) => views.some((view) => holdsRules(view, family, backend))).map(backendOf));
+    // Empty tables of another backend (the kernel makes them when somebody looks) must not stand for the real ones.
+    const shows = (row: { family: Family; backend: Backend }) => row.family === family && (used.size === 0 || used.has(backendOf(row.backend)));
     const candidates = views.filter((view) => view.chains.some(shows));
     const [only] = candidates;
     if (only === undefined) continue;
@@ -83,9 +109,7 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
       for (const row of only.rows) if (shows(row)) rows.push(row);
       continue;
     }
-    const plain = unnamedBackend(views, family);
-    const unnamed: Backend = plain !== "unknown" ? plain : uses("legacy") && !uses("nft") ? "legacy" : "nft";
-    const keyOf = (backend: Backend, table: string, chain: string) => `${both ? (backend === "unknown" ? unnamed : backend) : ""} ${table} ${chain}`;
+    const keyOf = (backend: Backend, table: string, chain: string) => `${used.size > 1 ? backendOf(backend) : ""} ${table} ${chain}`;
     const best = new Map<string, { view: Settled; chain: IptablesChain; score: number }>();
     for (const view of candidates) {
       const counted = new Set<string>();
@@ -112,6 +136,7 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
  * else if it is the only rule of that text in the chain.
  */
 function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptables, "chains" | "rows">): void {
+  const families = new Set(second.chains.map((chain) => chain.family));
   const chainKey = (family: Family, backend: Backend, table: string, chain: string) => `${family} ${backend} ${table} ${chain}`;
   const lengths = new Map<string, number>();
   for (const { family, backend, table, name, rules } of first.chains) lengths.set(chainKey(family, backend, table, name), rules);
@@ -125,7 +150,7 @@ function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptabl
   let bySpec: Map<string, IptablesRow | null> | undefined;
   for (let i = 0; i < first.rows.length; i++) {
     const row = first.rows[i] as IptablesRow;
-    if (row.packets === undefined) continue;
+    if (row.packets === undefined || !families.has(row.family)) continue;
     let later: IptablesRow | null | undefined = second.rows[i];
     if (later === undefined || !isSamePlace(row, later) || isChanged(row)) {
       bySpec ??= onlyOnes(second.rows, ruleKey);

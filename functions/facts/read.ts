@@ -146,10 +146,11 @@ function stamp(value: unknown, output: number): void {
 function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Capture): FactReading {
   const none = { id: fact.id, value: undefined, complete: false, unparsed: [] };
   const parts = firstSamples(candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part])));
-  const command = fact.commands[0]?.argv.join(" ") ?? fact.id;
+  const command = brief(fact.commands[0]?.argv.join(" ") ?? fact.id);
   if (parts.length === 0) {
     const failed = candidates.find((candidate) => !candidate.missingTool);
-    if (failed !== undefined) return { ...none, status: "failed", reason: `\`${capture.outputs[failed.output]?.command ?? command}\` ${failed.problem}` };
+    if (failed !== undefined)
+      return { ...none, status: "failed", reason: `\`${brief(capture.outputs[failed.output]?.command ?? command)}\` ${failed.problem}` };
     const skipped = capture.notCollected.find((entry) => fact.commands.some((c) => entry.command === c.argv.join(" ")));
     const reason = candidates[0]?.problem ?? skipped?.reason ?? `the capture holds no output of \`${command}\``;
     return { ...none, status: "absent", reason };
@@ -166,7 +167,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
         ? ""
         : partial === undefined
           ? "only some of its commands were run"
-          : `\`${capture.outputs[partial.output]?.command ?? command}\`: ${partial.problem}`,
+          : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
       value,
       complete: whole,
       unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),
@@ -205,6 +206,9 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
   }
 }
+
+/** A command as a sentence names it: one that lists twenty keys is cut. */
+const brief = (command: string): string => (command.length > 64 ? `${command.slice(0, 63)}…` : command);
 
 function countLines(text: string): number {
   let count = 0;
