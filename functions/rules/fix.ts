@@ -83,6 +83,7 @@ export function fixProblems(fix: FixFile): { path: (string | number)[]; message:
       }
     });
   }
+  if (fix.id === "status") problems.push({ path: ["id"], message: 'the script "fix-status" is taken: it reads run markers' });
   if (fix.rollback.length === 0 && fix.rollbackNote === undefined)
     problems.push({ path: ["rollbackNote"], message: "a fix without rollback says why in rollbackNote" });
   return problems;

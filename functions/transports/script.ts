@@ -36,7 +36,7 @@ for tool in cat grep head mktemp mv rm sed wc; do
 done
 dir=$(mktemp -d "\${TMPDIR:-/tmp}/netcheck.XXXXXX") || exit 70
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 143' HUP INT TERM
+trap 'exit 143' HUP INT TERM PIPE
 : >"$dir/payload"
 size() { bytes=$(wc -c <"$1"); bytes=$((bytes)); }
 # prints what was gathered as one frame

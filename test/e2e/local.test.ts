@@ -5,22 +5,24 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Browser, BrowserContextOptions, Locator } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test as testAnywhere } from "vitest";
 import { type Local, type LocalOptions, startLocal } from "../../functions/local/main.ts";
 import { capturesOf } from "../../functions/local/nodes.ts";
 import { replayTransport } from "../../functions/transports/replay.ts";
-import { Desk, launchBrowser, temporaryFolder } from "./desk.ts";
+import { Desk, launchBrowser, skipBrowser, temporaryFolder } from "./desk.ts";
 import { brightness, faint, overflow } from "./looks.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const cause = "kube-proxy's chain stands before Cilium's in FORWARD and drops pod traffic as INVALID";
 const narrow: BrowserContextOptions = { viewport: { width: 400, height: 800 }, hasTouch: true };
 
+const skipped = skipBrowser();
+const test = skipped ? testAnywhere.skip : testAnywhere;
 let browser: Browser;
 beforeAll(async () => {
-  browser = await launchBrowser();
+  if (!skipped) browser = await launchBrowser();
 });
-afterAll(() => browser.close());
+afterAll(() => (skipped ? undefined : browser.close()));
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

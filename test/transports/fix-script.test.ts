@@ -159,7 +159,9 @@ describe.skipIf(!root).each(shells.map((shell) => ({ name: shell.join(" "), shel
   });
 
   test("a check cannot swallow the script, whatever it reads", async () => {
-    expect(await machine.fix(plan({ check: "cat >/dev/null", steps: [say("applied")] }))).toMatchObject({ outcome: "succeeded" });
+    // longer than what a shell reads ahead
+    const steps = [{ run: ["true"], stdin: "x\n".repeat(50_000) }, say("applied")];
+    expect(await machine.fix(plan({ check: "cat >/dev/null", steps }))).toMatchObject({ outcome: "succeeded" });
     expect(said()).toEqual(["applied"]);
   });
 

@@ -305,7 +305,7 @@ describe("nodes with fewer tools", () => {
   });
 
   test("no timeout: commands are stopped all the same, and nothing keeps running", () => {
-    const marker = `3${process.pid}`;
+    const marker = `30.${process.pid}`;
     const path = toolbox(gnu(...USUAL, "gzip", "base64"));
     const capture = collect(plan([sh(`echo begun; exec sleep ${marker}`), sh("echo next; exit 4")], { timeoutSeconds: 1 }), ["dash"], path);
     expect(capture.outputs.map(({ text, exitCode }) => [text, exitCode])).toEqual([
@@ -623,6 +623,13 @@ describe("the real collection", () => {
       expect(complaints).toEqual([]);
     },
   );
+
+  test.each(shells.map((shell) => ({ name: shell.join(" "), shell })))("when nobody listens any more it leaves nothing behind under $name", ({ shell }) => {
+    const listener = `${shell.join(" ")} -s | head -c 1`;
+    const long = plan([{ argv: ["head", "-c", "300000", "/dev/urandom"] }], { maxBytes: 1 << 20 });
+    expect(run(scripts.collect(long).text, ["sh", "-c", listener]).stdout).toBe("N");
+    expect(readdirSync(join(directory, "tmp"))).toEqual([]);
+  });
 
   test("stopped in the middle it leaves nothing behind", () => {
     const { text } = scripts.collect(plan([sh("echo begun; exec sleep 2")]));
