@@ -1,10 +1,10 @@
 import { defineConfig } from "vitest/config";
 
-/** unit: pure and fast, on any machine. lab: live kernel state, needs root. e2e: a real browser against local mode. */
+/** unit: no root, no browser; limits are generous because the machines are shared. lab: live kernel state, needs root. e2e: a real browser. */
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/**/*.test.ts"], exclude: ["test/lab/**", "test/e2e/**"] } },
+      { test: { name: "unit", testTimeout: 30_000, hookTimeout: 30_000, include: ["test/**/*.test.ts"], exclude: ["test/lab/**", "test/e2e/**"] } },
       { test: { name: "lab", maxConcurrency: 4, include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
     ],

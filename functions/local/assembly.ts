@@ -17,8 +17,9 @@ import { Config } from "../triage/config.ts";
 import type { Ports, Target, Transport, Work, WorkEvent } from "../triage/ports.ts";
 import { configuredTargets, targetsOf } from "../triage/targets.ts";
 import { work } from "../triage/workflow.ts";
-import { ClosedCallbackError, Engine } from "./engine.ts";
+import { Engine } from "./engine.ts";
 import { capturesOf } from "./nodes.ts";
+import { workOn } from "./work.ts";
 
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -106,23 +107,6 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
     async close() {
       await engine.close();
       store.close();
-    },
-  };
-}
-
-function workOn(engine: Engine): Work {
-  return {
-    start: async (name, event) => {
-      engine.execute(name, event);
-    },
-    answer: async (callbackId, value) => {
-      try {
-        engine.succeed(callbackId, JSON.stringify(value));
-        return true;
-      } catch (error) {
-        if (error instanceof ClosedCallbackError) return false;
-        throw error;
-      }
     },
   };
 }

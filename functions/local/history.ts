@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { ErrorObject, WireOperation } from "@aws/durable-execution-sdk-js";
 import type { Operation } from "./operation.ts";
+import { FileLockedError, openExclusive } from "./sqlite-file.ts";
 
 /** One run of a workflow. */
 export interface Execution {
@@ -239,33 +238,21 @@ function operation(row: OperationRow): Operation {
   return { wire: JSON.parse(row.wire) as WireOperation, due: row.due ?? undefined, expires: row.expires ?? undefined, heartbeat: row.heartbeat ?? undefined };
 }
 
+// Two processes must never run the same executions, and a fix whose start was on record must not run a second time after a power cut.
 function open(file: string): DatabaseSync {
-  if (file !== ":memory:" && !existsSync(file)) {
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, "", { mode: 0o600 });
-  }
-  const db = new DatabaseSync(file);
   try {
-    // EXCLUSIVE: SQLite holds the file lock until the file is closed or the process dies (the kernel sees to that, also on kill -9), so that two
-    // processes never run the same executions. WAL: one fsync per commit. FULL: with NORMAL a power cut could take back the last commits, and a
-    // fix whose start was on record would run a second time.
-    db.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    const { user_version: version } = db.prepare("PRAGMA user_version").get() as { user_version: number };
-    if (version !== 0 && version !== SCHEMA_VERSION) throw new Error(`it was written by another version (${version})`);
-    db.exec(`BEGIN IMMEDIATE;
+    return openExclusive(file, SCHEMA_VERSION, SCHEMA);
+  } catch (error) {
+    const { message } = error as Error;
+    if (error instanceof FileLockedError) throw new EngineLockedError(`engine: ${message}`, { cause: error });
+    throw new Error(`engine: ${message}`, { cause: error });
+  }
+}
+
+const SCHEMA = `
       CREATE TABLE IF NOT EXISTS execution(arn TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, input TEXT NOT NULL, status TEXT NOT NULL, result TEXT,
         error TEXT, started INTEGER NOT NULL, ended INTEGER, expires INTEGER, due INTEGER, operations INTEGER NOT NULL DEFAULT 0,
         failures INTEGER NOT NULL DEFAULT 0) STRICT;
       CREATE TABLE IF NOT EXISTS operation(arn TEXT NOT NULL REFERENCES execution ON DELETE CASCADE, id TEXT NOT NULL, status TEXT NOT NULL,
         callback TEXT UNIQUE, due INTEGER, expires INTEGER, heartbeat INTEGER, changed INTEGER NOT NULL, wire TEXT NOT NULL, UNIQUE(arn, id)) STRICT;
-      CREATE INDEX IF NOT EXISTS operation_due ON operation(due) WHERE due IS NOT NULL;
-      PRAGMA user_version = ${SCHEMA_VERSION};
-      COMMIT`);
-    return db;
-  } catch (cause) {
-    db.close();
-    const busy = cause instanceof Error && "errcode" in cause && cause.errcode === 5;
-    if (busy) throw new EngineLockedError(`engine: could not open ${file}: another process runs on it`, { cause });
-    throw new Error(`engine: could not open ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
-  }
-}
+      CREATE INDEX IF NOT EXISTS operation_due ON operation(due) WHERE due IS NOT NULL`;

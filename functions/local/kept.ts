@@ -1,6 +1,5 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { openExclusive } from "./sqlite-file.ts";
 
 const SCHEMA_VERSION = 1;
 
@@ -122,27 +121,14 @@ export class KeptMap<V> extends Map<string, V> {
   }
 }
 
+// Two processes would overwrite each other, and the engine must never remember having posted what a power cut took back here.
 function open(file: string): DatabaseSync {
-  if (file !== ":memory:" && !existsSync(file)) {
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, "", { mode: 0o600 });
-  }
-  const db = new DatabaseSync(file);
   try {
-    // As the engine's file: EXCLUSIVE, because two processes would overwrite each other; WAL and FULL, so that the engine never remembers having posted
-    // what a power cut took back here.
-    db.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    const { user_version: version } = db.prepare("PRAGMA user_version").get() as { user_version: number };
-    if (version !== 0 && version !== SCHEMA_VERSION) throw new Error(`it was written by another version (${version})`);
-    db.exec(`BEGIN IMMEDIATE;
-      CREATE TABLE IF NOT EXISTS kept(kind TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, data BLOB, UNIQUE(kind, id)) STRICT;
-      PRAGMA user_version = ${SCHEMA_VERSION};
-      COMMIT`);
-    return db;
-  } catch (cause) {
-    db.close();
-    const busy = cause instanceof Error && "errcode" in cause && cause.errcode === 5;
-    const reason = busy ? "another process runs on it" : cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`local workspace: could not open ${file}: ${reason}`, { cause });
+    return openExclusive(file, SCHEMA_VERSION, SCHEMA);
+  } catch (error) {
+    throw new Error(`local workspace: ${(error as Error).message}`, { cause: error });
   }
 }
+
+const SCHEMA = `
+      CREATE TABLE IF NOT EXISTS kept(kind TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, data BLOB, UNIQUE(kind, id)) STRICT`;

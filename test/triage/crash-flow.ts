@@ -2,6 +2,7 @@ import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { durableHandler } from "../../functions/durable/handler.ts";
 import { Engine, type Execution } from "../../functions/local/engine.ts";
+import { workOn } from "../../functions/local/work.ts";
 import { slackChat } from "../../functions/slack/chat.ts";
 import { loadTemplates } from "../../functions/slack/render.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
@@ -12,7 +13,7 @@ import { work } from "../../functions/triage/workflow.ts";
 import { pass, VirtualClock } from "../local/virtual-clock.ts";
 import { FileNode } from "./file-node.ts";
 import { FileSlack } from "./file-slack.ts";
-import { ALICE, BOB, CHANNEL, configOf, report, workOn } from "./harness.ts";
+import { ALICE, BOB, CHANNEL, configOf, report } from "./harness.ts";
 import { intercept } from "./intercept.ts";
 import { catalogueOf, root } from "./runbooks.ts";
 

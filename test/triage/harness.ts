@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import { durableHandler } from "../../functions/durable/handler.ts";
-import { ClosedCallbackError, Engine, type Execution } from "../../functions/local/engine.ts";
+import { Engine, type Execution } from "../../functions/local/engine.ts";
+import { workOn } from "../../functions/local/work.ts";
 import type { Catalogue } from "../../functions/rules/load.ts";
 import { loadReport } from "../../functions/slack/report.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { scripts } from "../../functions/transports/script.ts";
 import { Config } from "../../functions/triage/config.ts";
-import type { Actor, AuditEvent, Click, Incident, Ports, Proposal, Transport, Work, WorkEvent } from "../../functions/triage/ports.ts";
+import type { Actor, AuditEvent, Click, Incident, Ports, Proposal, Transport, WorkEvent } from "../../functions/triage/ports.ts";
 import { configuredTargets } from "../../functions/triage/targets.ts";
 import { work } from "../../functions/triage/workflow.ts";
 import { pass, VirtualClock } from "../local/virtual-clock.ts";
@@ -120,22 +121,4 @@ export class Bench {
   async events(type: string): Promise<AuditEvent[]> {
     return (await this.store.audit()).filter((event) => event.type === type);
   }
-}
-
-/** The port on an engine, as local mode has it. */
-export function workOn(engine: Engine): Work {
-  return {
-    start: async (name, event) => {
-      engine.execute(name, event);
-    },
-    answer: async (callbackId, value) => {
-      try {
-        engine.succeed(callbackId, JSON.stringify(value));
-        return true;
-      } catch (error) {
-        if (error instanceof ClosedCallbackError) return false;
-        throw error;
-      }
-    },
-  };
 }
