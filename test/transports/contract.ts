@@ -32,9 +32,79 @@ export async function result(transport: Transport, target: Target, handle: strin
   }
 }
 
-/** What every transport that runs scripts does alike, so that the triage need not care which one it has. */
+const plan: Plan = {
+  runbook: "contract",
+  commands: [{ argv: ["uname", "-s"] }, { argv: ["no-such-tool"] }],
+  timeoutSeconds: 5,
+  maxBytes: 10_000,
+  intervalSeconds: 1,
+  budgetSeconds: 20,
+};
+/** A real collection; what it brings back is the same on every Linux. */
+const collection = (): Script => scripts.collect(plan);
+
+/** What every transport does alike, recorded or live, so that the triage need not care which one it has. */
+export function jobContract(name: string, create: () => Promise<Subject>): void {
+  describe(`transport ${name}: jobs`, () => {
+    let subject: Subject;
+    beforeEach(async () => {
+      subject = await create();
+    });
+    afterEach(() => subject.close());
+
+    test("is called by its name", () => {
+      expect(subject.transport().name).toBe(name);
+    });
+
+    test("finds a job by its id after a restart, and reads its result", async () => {
+      const what = collection();
+      subject.register(what);
+      const handle = await subject.transport().start(subject.target, job("job-1", what));
+      const restarted = subject.transport();
+      expect(await restarted.find(subject.target, "job-1")).toBe(handle);
+      expect(await restarted.find(subject.target, "job-2")).toBeUndefined();
+      expect(await restarted.find(subject.target, "job")).toBeUndefined();
+      expect(await result(restarted, subject.target, handle)).toMatchObject({ state: "done", exitCode: 0 });
+    });
+
+    test("says with a TransportError that a job surely did not start", async () => {
+      const what = collection();
+      subject.register(what);
+      const error = await subject
+        .transport()
+        .start(subject.nowhere, job("job-1", what))
+        .then(
+          async (handle) => result(subject.transport(), subject.nowhere, handle),
+          (reason: Error) => reason,
+        );
+      // a transport that cannot know until it tries says so with the result
+      if (error instanceof Error) {
+        expect(error.name).toBe("TransportError");
+        expect(error.message).toMatch(new RegExp(`^${name}: could not start `));
+      } else expect(error).not.toMatchObject({ state: "done", exitCode: 0 });
+    });
+
+    test("brings a collection back as a capture", async () => {
+      const what = collection();
+      subject.register(what);
+      const transport = subject.transport();
+      const state = await result(transport, subject.target, await transport.start(subject.target, job("job-1", what)));
+      expect(state).toMatchObject({ state: "done", exitCode: 0, truncated: false });
+      if (state.state !== "done") return;
+      const capture =
+        state.capture ?? scripts.readCapture(state.stdout, { nonce, plan, target: "node", transport: name, startedAt: "", truncated: state.truncated });
+      expect(capture.outputs.map(({ command, text, exitCode }) => [command, text, exitCode])).toEqual([
+        ["uname -s", "Linux\n", 0],
+        ["no-such-tool", "", 127],
+      ]);
+    });
+  });
+}
+
+/** The same, and what every transport that runs scripts does with them. */
 export function transportContract(name: string, create: () => Promise<Subject>): void {
-  describe(`transport ${name}`, () => {
+  jobContract(name, create);
+  describe(`transport ${name}: scripts`, () => {
     let subject: Subject;
     beforeEach(async () => {
       subject = await create();
@@ -46,10 +116,6 @@ export function transportContract(name: string, create: () => Promise<Subject>):
       const transport = subject.transport();
       return result(transport, subject.target, await transport.start(subject.target, job("job-1", what, parameters)));
     }
-
-    test("is called by its name", () => {
-      expect(subject.transport().name).toBe(name);
-    });
 
     test("brings back output, errors and exit code; a failing script is a result, not an exception", async () => {
       expect(await run(script("fails", "echo out; echo err >&2; exit 3"))).toEqual({
@@ -86,50 +152,6 @@ export function transportContract(name: string, create: () => Promise<Subject>):
     test("stops a script that takes too long", async () => {
       const state = await run(script("stuck", "echo begun; sleep 60", {}, 1));
       expect(state.state === "lost" || (state.state === "done" && state.exitCode !== 0), JSON.stringify(state)).toBe(true);
-    });
-
-    test("finds a job by its id after a restart, and reads its result", async () => {
-      const what = script("quick", "echo done");
-      subject.register(what);
-      const handle = await subject.transport().start(subject.target, job("job-1", what));
-      const restarted = subject.transport();
-      expect(await restarted.find(subject.target, "job-1")).toBe(handle);
-      expect(await restarted.find(subject.target, "job-2")).toBeUndefined();
-      expect(await restarted.find(subject.target, "job")).toBeUndefined();
-      expect(await result(restarted, subject.target, handle)).toMatchObject({ state: "done", stdout: "done\n" });
-    });
-
-    test("says with a TransportError that a job surely did not start", async () => {
-      const what = script("quick", "true");
-      subject.register(what);
-      const error = await subject
-        .transport()
-        .start(subject.nowhere, job("job-1", what))
-        .then(
-          async (handle) => result(subject.transport(), subject.nowhere, handle),
-          (reason: Error) => reason,
-        );
-      // a transport that cannot know until it tries says so with the result
-      if (error instanceof Error) {
-        expect(error.name).toBe("TransportError");
-        expect(error.message).toMatch(new RegExp(`^${name}: could not start quick on nowhere: `));
-      } else expect(error).not.toMatchObject({ state: "done", exitCode: 0 });
-    });
-
-    test("carries the real collection script and a capture back", async () => {
-      const commands = [
-        { argv: ["uname", "-s"], description: "kernel" },
-        { argv: ["no-such-tool"], description: "missing" },
-      ] as unknown as Plan["commands"];
-      const plan: Plan = { runbook: "contract", commands, timeoutSeconds: 5, maxBytes: 10_000, intervalSeconds: 1, budgetSeconds: 20 };
-      const state = await run(scripts.collect(plan));
-      expect(state).toMatchObject({ state: "done", exitCode: 0, truncated: false });
-      if (state.state !== "done") return;
-      const capture = scripts.readCapture(state.stdout, { nonce, plan, target: "node", transport: name, startedAt: "", truncated: state.truncated });
-      expect(capture.outputs.map(({ command, text, exitCode }) => [command, text, exitCode])).toEqual([
-        ["uname -s", "Linux\n", 0],
-        ["no-such-tool", "", 127],
-      ]);
     });
   });
 }

@@ -7,6 +7,7 @@ import { writeCaptureDirectory } from "../../functions/transports/capture-files.
 import { replayTransport } from "../../functions/transports/replay.ts";
 import { scripts } from "../../functions/transports/script.ts";
 import type { FixPlan, FixRun, Job, Script, Target, Transport } from "../../functions/triage/ports.ts";
+import { jobContract } from "./contract.ts";
 
 const nonce = "0123456789abcdef0123456789abcdef";
 const node = (name: string, cluster = "demo"): Target => ({ name, cluster, transport: "replay", address: name });
@@ -179,4 +180,32 @@ describe("replay", () => {
     expect(await probe(node("node1", "../x/"))).toBe("well\n");
     expect(await probe(node1)).toBe("broken\n");
   });
+});
+
+jobContract("replay", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "netcheck-replay-"));
+  const output = { argv: undefined, durationMs: 1, startMs: 0, stderr: "", truncated: false, sample: 1 };
+  writeCaptureDirectory(
+    {
+      target: "recorded",
+      transport: "local",
+      runbook: "contract",
+      startedAt: undefined,
+      redacted: 0,
+      notCollected: [],
+      outputs: [
+        { ...output, command: "uname -s", file: "outputs/uname.txt", text: "Linux\n", exitCode: 0 },
+        { ...output, command: "no-such-tool", file: "outputs/no-such-tool.txt", text: "", exitCode: 127 },
+      ],
+    },
+    join(folder, "capture"),
+  );
+  return {
+    transport: () =>
+      replayTransport({ directory: join(folder, "kept"), captures: ({ name }) => (name === "nowhere" ? undefined : { before: join(folder, "capture") }) }),
+    target: node("here"),
+    nowhere: node("nowhere"),
+    register: () => {},
+    close: async () => rmSync(folder, { recursive: true }),
+  };
 });
