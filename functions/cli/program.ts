@@ -3,7 +3,6 @@ import { join, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import { Command, type CommanderError } from "commander";
-import type { Capture } from "../facts/capture.ts";
 import { commandLine } from "../facts/command.ts";
 import { derivedFacts, facts } from "../facts/index.ts";
 import { diagnose, judge } from "../rules/diagnose.ts";
@@ -335,6 +334,3 @@ function parsedText(result: ParsedText): string {
     "",
   ].join("\n");
 }
-
-export type { Capture };
-export { judge };

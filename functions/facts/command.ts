@@ -114,7 +114,7 @@ export function isPromptLine(text: string): boolean {
   return PROMPT.test(text);
 }
 
-/** The first argument at or behind `from` that is not an option, and the options before it. */
+/** True if one of these words is among the arguments. */
 export function hasOption(argv: readonly string[], ...names: readonly string[]): boolean {
   return argv.some((word) => names.includes(word));
 }

@@ -1,7 +1,7 @@
 import type { Cause, Diagnosis, Evidence, Finding } from "../rules/diagnosis.ts";
 import { type PreviewStep, preview } from "../rules/fix.ts";
 import type { Catalogue, Fix, Guide } from "../rules/load.ts";
-import type { Actor, FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
+import type { FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
 
 /**
  * What the chat is told, as template name and plain data. How it looks is in templates/slack/; what is hostile in it is escaped there.
@@ -244,5 +244,3 @@ export function reportData(incident: Incident, diagnosis: Diagnosis, catalogue: 
     fix: fix === undefined || cause?.fix === undefined ? null : { ...fix.file, commands: commandLines(preview(fix.file.apply, cause.fix.parameters)) },
   };
 }
-
-export type { Actor };
