@@ -77,7 +77,7 @@ export function Thread({ channel, threadTs, onClose }: { channel: SeenChannel; t
         )}
       </MessageList>
       {root === undefined ? null : (
-        <Composer key={`${threadTs} ${directory?.me}`} channel={channel.id} threadTs={threadTs} placeholder="Reply… (@netcheck to ask the bot)" />
+        <Composer key={`${threadTs} ${directory?.me}`} channel={channel.id} threadTs={threadTs} placeholder="Reply…" />
       )}
     </section>
   );
