@@ -76,9 +76,7 @@ export function Thread({ channel, threadTs, onClose }: { channel: SeenChannel; t
           <MessageView key={message.ts} message={message} user={directory?.me ?? ""} follows={follows && message.threadTs !== undefined} />
         )}
       </MessageList>
-      {root === undefined ? null : (
-        <Composer key={`${threadTs} ${directory?.me}`} channel={channel.id} threadTs={threadTs} placeholder="Reply…" />
-      )}
+      {root === undefined ? null : <Composer key={`${threadTs} ${directory?.me}`} channel={channel.id} threadTs={threadTs} placeholder="Reply…" />}
     </section>
   );
 }
