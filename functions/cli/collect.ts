@@ -42,7 +42,7 @@ export async function collectOnce(name: string, configFile = join(root, "functio
 
 /** One collection through any transport. */
 export async function collectFrom(transport: Transport, target: Target, runbook = "netcheck"): Promise<Capture> {
-  const plan = collectionPlan(loadCatalogue(join(root, "runbooks")), runbook);
+  const plan = collectionPlan(loadCatalogue(join(root, "runbooks"), { tolerant: true }), runbook);
   const nonce = randomBytes(16).toString("hex");
   const startedAt = new Date().toISOString();
   const handle = await transport.start(target, { id: `cli-${nonce.slice(0, 12)}`, script: scripts.collect(plan), parameters: {}, nonce });

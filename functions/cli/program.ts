@@ -21,7 +21,7 @@ export function program(): Command {
   netcheck.exitOverride((error: CommanderError) => process.exit(error.exitCode === 0 ? 0 : 2));
   netcheck.configureOutput({ outputError: (text, write) => write(text) });
   const runbooks = process.env["NETCHECK_RUNBOOKS"] ?? join(root, "runbooks");
-  const catalogue = (): Catalogue => loadCatalogue(runbooks);
+  const catalogue = (): Catalogue => loadCatalogue(runbooks, { tolerant: true });
   const run =
     <Args extends unknown[]>(action: (...args: Args) => Promise<void> | void) =>
     async (...args: Args): Promise<void> => {

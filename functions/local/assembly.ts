@@ -62,7 +62,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const configFile = options.config ?? join(root, "functions/local/netcheck.yaml");
   const config = async () => loadFile(configFile, Config).value;
   const first = await config();
-  const catalogue = loadCatalogue(join(root, "runbooks"));
+  const catalogue = loadCatalogue(join(root, "runbooks"), { tolerant: true });
   const render = loadTemplates(join(root, "templates/slack"));
   const report = loadReport(join(root, "templates/report.md.hbs"));
   const store = new SqliteStore(join(directory, "store.sqlite"));

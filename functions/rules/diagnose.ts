@@ -16,7 +16,12 @@ export function judge(capture: Capture, catalogue: Pick<Catalogue, "rules">): { 
  * Diagnoses a capture: one list of ranked causes with what they explain, what else was found, what could not be checked.
  * `name`: the capture as the caller knows it. `elapsed` gives milliseconds since some fixed point.
  */
-export function diagnose(capture: Capture, catalogue: Pick<Catalogue, "rules" | "fixes">, name: string, elapsed: () => number): Diagnosis {
+export function diagnose(
+  capture: Capture,
+  catalogue: Pick<Catalogue, "rules" | "fixes"> & Partial<Pick<Catalogue, "broken">>,
+  name: string,
+  elapsed: () => number,
+): Diagnosis {
   const started = elapsed();
   const { facts, outcomes } = judge(capture, catalogue);
   const matched = outcomes.filter((outcome) => outcome.finding !== undefined);
@@ -30,27 +35,29 @@ export function diagnose(capture: Capture, catalogue: Pick<Catalogue, "rules" | 
   const ofRole = (role: string) => matched.filter((outcome) => outcome.rule.file.role === role).map((outcome) => outcome.finding as Finding);
   const minor = matched.filter((outcome) => outcome.rule.file.role === "cause" && explained.has(outcome.rule.file.id));
   const symptoms = [...minor.map((outcome) => outcome.finding as Finding), ...ofRole("symptom")];
+  const broken = [...(catalogue.broken?.rules ?? [])].map(([rule, problem]) => ({ rule, reason: `it could not be loaded: ${problem}` }));
   const undecided = outcomes.filter((outcome) => outcome.verdict === "inconclusive");
   return {
     schema: "netcheck.diagnosis/1",
     capture: name,
     target: capture.target,
-    verdict: verdictOf(causes, symptoms, undecided),
+    verdict: verdictOf(causes, symptoms, undecided.some((outcome) => outcome.rule.file.role === "cause") || broken.length > 0),
     causes,
     symptoms,
     risks: ofRole("risk"),
-    unchecked: undecided.map((outcome) => ({ rule: outcome.rule.file.id, reason: outcome.reason })),
+    unchecked: [...undecided.map((outcome) => ({ rule: outcome.rule.file.id, reason: outcome.reason })), ...broken],
     unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
     unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? ""),
     stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length, ms: Math.round((elapsed() - started) * 10) / 10 },
   };
 }
 
-function causeOf(outcome: Outcome, matched: ReadonlySet<string>, catalogue: Pick<Catalogue, "fixes">): Cause {
+function causeOf(outcome: Outcome, matched: ReadonlySet<string>, catalogue: Pick<Catalogue, "fixes"> & Partial<Pick<Catalogue, "broken">>): Cause {
   const finding = outcome.finding as Finding;
   const explains = outcome.rule.file.explains.filter((id) => matched.has(id));
   const fix = outcome.rule.file.fix === undefined ? undefined : catalogue.fixes.get(outcome.rule.file.fix);
-  if (fix === undefined) return { ...finding, explains };
+  const problem = catalogue.broken?.fixes.get(outcome.rule.file.fix ?? "");
+  if (fix === undefined) return { ...finding, explains, ...(problem === undefined ? {} : { fixProblem: `its fix could not be loaded: ${problem}` }) };
   const binding = bind(fix.file, outcome.parameters ?? {});
   return binding.ok
     ? { ...finding, explains, fix: { id: fix.file.id, parameters: binding.parameters } }
@@ -58,10 +65,10 @@ function causeOf(outcome: Outcome, matched: ReadonlySet<string>, catalogue: Pick
 }
 
 /** Healthy only if every cause could be ruled out. */
-function verdictOf(causes: readonly Cause[], symptoms: readonly Finding[], undecided: readonly Outcome[]): Verdict {
+function verdictOf(causes: readonly Cause[], symptoms: readonly Finding[], undecided: boolean): Verdict {
   if (causes.length > 0) return "cause-found";
   if (symptoms.length > 0) return "symptoms-only";
-  return undecided.some((outcome) => outcome.rule.file.role === "cause") ? "inconclusive" : "healthy";
+  return undecided ? "inconclusive" : "healthy";
 }
 
 const rank = (finding: Finding): number => severities.indexOf(finding.severity);

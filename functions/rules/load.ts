@@ -23,6 +23,8 @@ export interface Catalogue {
   readonly runbooks: ReadonlyMap<string, RunbookFile>;
   /** What each rule's README says, by heading. */
   readonly guides: ReadonlyMap<string, Guide>;
+  /** Rules and fixes that could not be loaded, and why: they cost only themselves, and a diagnosis lists them as unchecked. Empty if loaded strictly. */
+  readonly broken: { readonly rules: ReadonlyMap<string, string>; readonly fixes: ReadonlyMap<string, string> };
 }
 
 /** The four sections of a rule's README. */
@@ -40,54 +42,77 @@ export class LoadError extends Error {
 
 /**
  * Loads a `runbooks/` folder. Rules and fixes are found by walking it; nothing is registered anywhere else.
- * @throws {LoadError} at the first file that is wrong: nothing is half loaded.
+ * `tolerant`: a rule or fix that is wrong is left out and listed in `broken`, so that one bad file does not keep an engineer from the other rules.
+ * @throws {LoadError} at the first file that is wrong; tolerant, only where a folder or a collection runbook cannot be read.
  */
-export function loadCatalogue(root: string): Catalogue {
+export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}): Catalogue {
+  const broken = { rules: new Map<string, string>(), fixes: new Map<string, string>() };
+  const attempt = (kind: keyof typeof broken, id: string, load: () => void): void => {
+    try {
+      load();
+    } catch (error) {
+      if (options.tolerant !== true || !(error instanceof LoadError)) throw error;
+      broken[kind].set(id, error.message);
+    }
+  };
   const fixes = new Map<string, Fix>();
   for (const id of folders(join(root, "fixes"))) {
-    const { value, fail, text } = loadFile(join(root, "fixes", id, "fix.yaml"), FixFile);
-    sameName(value.id, id, fail);
-    for (const { path, message } of fixProblems(value)) fail(path, message);
-    fixes.set(id, { file: value, version: createHash("sha256").update(text).digest("hex").slice(0, 12) });
+    attempt("fixes", id, () => {
+      const { value, fail, text } = loadFile(join(root, "fixes", id, "fix.yaml"), FixFile);
+      sameName(value.id, id, fail);
+      for (const { path, message } of fixProblems(value)) fail(path, message);
+      fixes.set(id, { file: value, version: createHash("sha256").update(text).digest("hex").slice(0, 12) });
+    });
   }
   const rules = new Map<string, Rule>();
   const guides = new Map<string, Guide>();
   const failures = new Map<string, Fail>();
   for (const id of folders(join(root, "rules"))) {
-    const { value, fail } = loadFile(join(root, "rules", id, "rule.yaml"), RuleFile);
-    sameName(value.id, id, fail);
-    const fix = value.fix === undefined ? undefined : fixes.get(value.fix);
-    if (value.fix !== undefined && fix === undefined) fail(["fix"], `there is no fix "${value.fix}"; fixes are ${[...fixes.keys()].join(", ")}`);
-    try {
-      rules.set(id, compileRule(value, fix?.file));
-    } catch (error) {
-      if (error instanceof CompileError) fail(error.path, error.message);
-      throw error;
-    }
-    guides.set(id, loadGuide(join(root, "rules", id, "README.md")));
-    failures.set(id, fail);
-  }
-  for (const [id, rule] of rules) {
-    rule.file.explains.forEach((other, i) => {
-      if (!rules.has(other)) failures.get(id)?.(["explains", i], `there is no rule "${other}"`);
-      if (reaches(other, id, rules))
-        failures.get(id)?.(["explains", i], other === id ? "a rule does not explain itself" : `"${other}" explains "${id}" in turn`);
+    attempt("rules", id, () => {
+      const { value, fail } = loadFile(join(root, "rules", id, "rule.yaml"), RuleFile);
+      sameName(value.id, id, fail);
+      const fix = value.fix === undefined ? undefined : fixes.get(value.fix);
+      if (value.fix !== undefined && fix === undefined && !broken.fixes.has(value.fix))
+        fail(["fix"], `there is no fix "${value.fix}"; fixes are ${[...fixes.keys()].join(", ")}`);
+      const rule = compiled(value, fix, fail);
+      guides.set(id, loadGuide(join(root, "rules", id, "README.md")));
+      rules.set(id, rule);
+      failures.set(id, fail);
     });
   }
+  for (const [id, rule] of rules) {
+    attempt("rules", id, () =>
+      rule.file.explains.forEach((other, i) => {
+        if (!rules.has(other) && !broken.rules.has(other)) failures.get(id)?.(["explains", i], `there is no rule "${other}"`);
+        if (reaches(other, id, rules))
+          failures.get(id)?.(["explains", i], other === id ? "a rule does not explain itself" : `"${other}" explains "${id}" in turn`);
+      }),
+    );
+  }
+  for (const id of broken.rules.keys()) rules.delete(id);
   const runbooks = new Map<string, RunbookFile>();
   for (const id of folders(root).filter((name) => name !== "rules" && name !== "fixes")) {
     const { value, fail } = loadFile(join(root, id, "runbook.yaml"), RunbookFile);
     sameName(value.id, id, fail);
     const named = value.rules === "all" ? [] : value.rules;
     named.forEach((rule, i) => {
-      if (!rules.has(rule)) fail(["rules", i], `there is no rule "${rule}"`);
+      if (!rules.has(rule) && !broken.rules.has(rule)) fail(["rules", i], `there is no rule "${rule}"`);
     });
     value.facts.forEach((fact, i) => {
       if (!factIds.has(fact)) fail(["facts", i], `there is no fact "${fact}"; facts are ${[...factIds].join(", ")}`);
     });
     runbooks.set(id, value);
   }
-  return { rules, fixes, runbooks, guides };
+  return { rules, fixes, runbooks, guides, broken };
+}
+
+function compiled(file: RuleFile, fix: Fix | undefined, fail: Fail): Rule {
+  try {
+    return compileRule(file, fix?.file);
+  } catch (error) {
+    if (error instanceof CompileError) return fail(error.path, error.message);
+    throw error;
+  }
 }
 
 const factIds = new Set([...facts, ...derivedFacts].map((fact) => fact.id));

@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { diagnose } from "../../functions/rules/diagnose.ts";
 import { LoadError, loadCatalogue } from "../../functions/rules/load.ts";
+import { captureOf, output } from "./captures.ts";
 
 /** What a person who writes a rule is told: file, line, column, key and reason, at the first thing that is wrong. */
 
@@ -245,6 +247,30 @@ describe("runbook.yaml", () => {
 
   test("there is no runbooks folder", () => {
     expect(() => loadCatalogue(join(scratch, "nowhere"))).toThrow(/nowhere\/fixes: could not list it: ENOENT/);
+  });
+});
+
+describe("tolerant", () => {
+  const loaded = (changes: Record<string, string>) => loadCatalogue(runbooks(changes), { tolerant: true });
+
+  test("a broken rule costs only itself, and a diagnosis says that it was not checked", () => {
+    const catalogue = loaded({
+      "rules/broken-rule/rule.yaml": edited(RULE, "id: some-rule", "id: broken-rule").replace("when: found", "when: fuond"),
+      "rules/broken-rule/README.md": README,
+    });
+    expect([...catalogue.rules.keys()]).toEqual(["some-rule"]);
+    const diagnosis = diagnose(captureOf(), catalogue, "x", () => 0);
+    expect(diagnosis.verdict).toBe("inconclusive");
+    expect(diagnosis.unchecked.find(({ rule }) => rule === "broken-rule")?.reason).toMatch(
+      /it could not be loaded: .*rule\.yaml:12:1: when: Unknown variable: fuond/,
+    );
+  });
+
+  test("a broken fix costs only the button", () => {
+    const catalogue = loaded({ "fixes/some-fix/fix.yaml": edited(FIX, "risk: low", "risk: none") });
+    expect([...catalogue.rules.keys()]).toEqual(["some-rule"]);
+    const cause = diagnose(captureOf(output("ip route", "default via 10.0.0.1 dev eth0\n")), catalogue, "x", () => 0).causes[0];
+    expect(cause?.fixProblem).toMatch(/its fix could not be loaded: .*fix\.yaml:3:1: risk/);
   });
 });
 

@@ -10,32 +10,9 @@ import { evaluateRule, Facts, type Outcome } from "../../functions/rules/evaluat
 import { type Catalogue, loadCatalogue } from "../../functions/rules/load.ts";
 import { FixFile, RuleFile } from "../../functions/rules/schema.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { captureOf, output } from "./captures.ts";
 
 /** What a rule may and may not say of a capture. The rules here are made for the question; the shipped ones have fixtures. */
-
-const output = (command: string, text: string, more: Partial<Output> = {}): Output => ({
-  command,
-  argv: undefined,
-  file: `outputs/${command.replaceAll(/\W+/g, "-")}.txt`,
-  text,
-  exitCode: 0,
-  durationMs: undefined,
-  startMs: undefined,
-  stderr: "",
-  truncated: false,
-  sample: 1,
-  ...more,
-});
-
-const captureOf = (...outputs: Output[]): Capture => ({
-  target: "node1",
-  transport: "replay",
-  runbook: "netcheck",
-  startedAt: undefined,
-  redacted: 0,
-  notCollected: [],
-  outputs,
-});
 
 const BASE = {
   id: "some-rule",
