@@ -1,11 +1,10 @@
-import { closeSync, createReadStream, fstatSync, mkdirSync, openSync, readSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, posix, sep } from "node:path";
-import { Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createGunzip, gzipSync } from "node:zlib";
-import { extract, pack } from "tar-stream";
+import { gzipSync } from "node:zlib";
+import { pack } from "tar-stream";
 import { type CaptureIndex, captureOf, checkIndex, indexOf } from "../facts/capture.ts";
 import type { Capture } from "../triage/ports.ts";
+import { decodeText, type Head, unpackSome } from "./archive.ts";
 
 /** Reads and writes captures (DESIGN C3): a directory or a `.tgz` with `capture.json` and `outputs/`. Everything in them is hostile. */
 
@@ -14,13 +13,8 @@ export const MAX_OUTPUT = 64 * 1024 * 1024;
 /** All outputs of a capture together. */
 const MAX_TOTAL = 512 * 1024 * 1024;
 const MAX_INDEX = 16 * 1024 * 1024;
-/** An archive that unpacks to more is refused: it is a bomb. */
-const MAX_UNPACKED = 1024 * 1024 * 1024;
 
-/** Headers cost more memory than bytes. */
-const MAX_ENTRIES = 20_000;
-
-interface Head {
+interface Text {
   readonly text: string;
   readonly truncated: boolean;
 }
@@ -48,7 +42,7 @@ function fromDirectory(path: string): Capture {
   const file = join(path, "capture.json");
   const root = realpathSync(path);
   /** The text of a file that really lies inside: no link leads out, no device or pipe is opened. */
-  const read = (name: string, key: string, limit: number): Head => {
+  const read = (name: string, key: string, limit: number): Text => {
     let real: string;
     try {
       real = realpathSync(join(path, name));
@@ -74,67 +68,32 @@ function fromDirectory(path: string): Capture {
 
 /** In two passes: the index first, then only the files that it names, so that nothing else of an archive is ever held in memory. */
 async function fromArchive(path: string): Promise<Capture> {
-  const indexes = await unpackSome(path, (name) => (basename(name) === "capture.json" ? MAX_INDEX : 0));
+  const indexes = await unpack(path, (name) => (basename(name) === "capture.json" ? MAX_INDEX : 0));
   const indexName = [...indexes.keys()].sort((a, b) => a.length - b.length)[0];
   if (indexName === undefined) throw new CaptureError(`${path}: there is no capture.json in it`);
   const file = `${path}:${indexName}`;
-  const index = parseIndex(file, indexes.get(indexName) as Head);
+  const index = parseIndex(file, textOf(indexes.get(indexName) as Head));
   const folder = indexName.slice(0, -"capture.json".length);
   const wanted = new Set(index.outputs.map((output) => folder + safeName(file, output.file)));
-  const texts = await unpackSome(path, (name) => (wanted.has(name) ? MAX_OUTPUT : 0));
+  const heads = await unpack(path, (name) => (wanted.has(name) ? MAX_OUTPUT : 0));
   return captureOf(index, (name) => {
-    const text = texts.get(folder + safeName(file, name));
-    if (text === undefined) throw new CaptureError(`${file}: outputs: "${name}" is not a file in the archive`);
-    return text;
+    const head = heads.get(folder + safeName(file, name));
+    if (head === undefined) throw new CaptureError(`${file}: outputs: "${name}" is not a file in the archive`);
+    return textOf(head);
   });
 }
 
-/** The regular files of an archive, each up to the limit that `limitOf` gives its name; 0 leaves it out. Nothing is written anywhere. */
-async function unpackSome(path: string, limitOf: (name: string) => number): Promise<Map<string, Head>> {
-  const texts = new Map<string, Head>();
-  let total = 0;
-  let entries = 0;
-  const unpack = extract();
-  unpack.on("entry", (header, stream, next) => {
-    const name = posix.normalize(header.name);
-    const limit = header.type === "file" && !texts.has(name) ? limitOf(name) : 0;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let truncated = false;
-    stream.on("data", (data) => {
-      if (limit === 0) return;
-      const chunk = data as Buffer;
-      const kept = chunk.subarray(0, Math.max(0, Math.min(limit - size, MAX_TOTAL - total)));
-      if (kept.length < chunk.length) truncated = true;
-      chunks.push(kept);
-      size += kept.length;
-      total += kept.length;
-    });
-    stream.on("end", () => {
-      if (limit > 0) texts.set(name, { text: decode(Buffer.concat(chunks)), truncated });
-      next();
-    });
-    stream.on("error", next);
-    if (++entries > MAX_ENTRIES) unpack.destroy(new Error(`it holds more than ${MAX_ENTRIES} files`));
-  });
-  let unpacked = 0;
-  const bounded = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      unpacked += chunk.length;
-      if (unpacked > MAX_UNPACKED) done(new Error(`it unpacks to more than ${MAX_UNPACKED / 1024 / 1024} MB`));
-      else done(null, chunk);
-    },
-  });
+async function unpack(path: string, limitOf: (name: string) => number): Promise<Map<string, Head>> {
   try {
-    const input = createReadStream(path);
-    await (path.endsWith(".tar") ? pipeline(input, bounded, unpack) : pipeline(input, createGunzip(), bounded, unpack));
+    return await unpackSome(path, limitOf);
   } catch (cause) {
     throw new CaptureError(`${path}: could not unpack it: ${(cause as Error).message}`, { cause });
   }
-  return texts;
 }
 
-function parseIndex(file: string, { text, truncated }: Head): CaptureIndex {
+const textOf = ({ bytes, truncated }: Head): Text => ({ text: decodeText(bytes), truncated });
+
+function parseIndex(file: string, { text, truncated }: Text): CaptureIndex {
   if (truncated) throw new CaptureError(`${file}: it has more than ${MAX_INDEX / 1024 / 1024} MB`);
   let json: unknown;
   try {
@@ -157,24 +116,26 @@ function safeName(file: string, name: string): string {
   return clean;
 }
 
-function readHead(path: string, limit: number): Head {
+/** The text of one file that a person names. @throws {CaptureError} */
+export function readText(path: string): Text {
+  try {
+    return readHead(path, MAX_OUTPUT);
+  } catch (cause) {
+    throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function readHead(path: string, limit: number): Text {
   const descriptor = openSync(path, "r");
   try {
     const { size } = fstatSync(descriptor);
     const buffer = Buffer.alloc(Math.min(size, limit));
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) read = readSync(descriptor, buffer, length, buffer.length - length, length);
-    return { text: decode(buffer.subarray(0, length)), truncated: size > limit };
+    return { text: decodeText(buffer.subarray(0, length)), truncated: size > limit };
   } finally {
     closeSync(descriptor);
   }
-}
-
-/** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`). */
-function decode(bytes: Buffer): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString("utf16le");
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return bytes.subarray(3).toString("utf8");
-  return bytes.toString("utf8");
 }
 
 /** Writes a capture as a directory, replacing what is there under the same names. @throws {CaptureError} for a file name that leads out of it. */

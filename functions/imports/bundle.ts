@@ -1,0 +1,137 @@
+import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } from "node:fs";
+import { join, sep } from "node:path";
+import type { Capture, Output } from "../facts/capture.ts";
+import { commandLine } from "../facts/command.ts";
+import { facts } from "../facts/index.ts";
+import { type Head, type Limits, unpackSome } from "../transports/archive.ts";
+
+/** What support tools leave behind: many files, of which a few are outputs that netcheck knows. */
+
+/** One importer: a kind of bundle, recognised by the names of its files. */
+export interface Importer {
+  readonly id: string;
+  /** "a sosreport": for people. */
+  readonly title: string;
+  /** Which files it wants to read, or undefined if these names are not of its kind. */
+  readonly recognize: (names: readonly string[]) => ((name: string) => boolean) | undefined;
+  /** One draft per node that the bundle is about. `files`: those that were wanted. */
+  readonly read: (files: ReadonlyMap<string, Head>, names: readonly string[]) => Promise<readonly Draft[]> | readonly Draft[];
+}
+
+/** A capture in the making. */
+export interface Draft {
+  /** The node's name, if the bundle tells. */
+  readonly target: string | undefined;
+  readonly startedAt?: string | undefined;
+  readonly outputs: readonly { readonly command: string; readonly file: string; readonly text: string; readonly truncated: boolean }[];
+}
+
+/** A sosreport has up to 50,000 files, and with a month of journal 1 to 2 GB. */
+const LIMITS: Limits = { entries: 200_000, unpacked: 4 * 1024 * 1024 * 1024 };
+/** More of one output is cut. */
+export const MAX_OUTPUT = 64 * 1024 * 1024;
+/** Folders are not followed deeper. */
+const MAX_DEPTH = 24;
+
+/** The files of a directory or an archive: all their names, and the beginnings of some. */
+export interface Bundle {
+  readonly names: readonly string[];
+  readonly read: (wanted: (name: string) => boolean) => Promise<Map<string, Head>>;
+}
+
+/** Opens an archive. Throws an Error that says why it cannot. */
+export async function archiveBundle(path: string | { name: string; bytes: Buffer }): Promise<Bundle> {
+  const names: string[] = [];
+  await unpackSome(
+    path,
+    (name) => {
+      names.push(name);
+      return 0;
+    },
+    LIMITS,
+  );
+  return { names, read: (wanted) => unpackSome(path, (name) => (wanted(name) ? MAX_OUTPUT : 0), LIMITS) };
+}
+
+/** Opens a directory. Links are left out: nothing outside of it is ever read. */
+export function directoryBundle(root: string): Bundle {
+  const names: string[] = [];
+  const walk = (folder: string, depth: number): void => {
+    if (depth > MAX_DEPTH || names.length > LIMITS.entries) return;
+    const directory = opendirSync(join(root, folder));
+    try {
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        const name = folder === "" ? entry.name : `${folder}/${entry.name}`;
+        if (entry.isDirectory()) walk(name, depth + 1);
+        else if (entry.isFile()) names.push(name);
+      }
+    } finally {
+      directory.closeSync();
+    }
+  };
+  walk("", 0);
+  names.sort();
+  const real = realpathSync(root) + sep;
+  const read = (wanted: (name: string) => boolean): Promise<Map<string, Head>> => {
+    const heads = new Map<string, Head>();
+    for (const name of names) {
+      const path = join(root, name);
+      if (wanted(name) && lstatSync(path).isFile() && realpathSync(path).startsWith(real)) heads.set(name, readHead(path));
+    }
+    return Promise.resolve(heads);
+  };
+  return { names, read };
+}
+
+function readHead(path: string): Head {
+  const descriptor = openSync(path, "r");
+  try {
+    const { size } = lstatSync(path);
+    const buffer = Buffer.alloc(Math.min(size, MAX_OUTPUT));
+    const length = readSync(descriptor, buffer, 0, buffer.length, 0);
+    return { bytes: buffer.subarray(0, length), truncated: size > MAX_OUTPUT };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** True if some fact reads the output of this command. */
+export function isKnown(command: string): boolean {
+  const { argv, foreign } = commandLine(command);
+  return argv.length > 0 && !foreign && facts.some((fact) => fact.recognize(argv) !== undefined);
+}
+
+/** A capture of a draft. `fallback` names the node where nothing else does. */
+export function captureOfDraft(draft: Draft, importer: string, fallback: string): Capture {
+  const seen = new Map<string, number>();
+  const outputs = draft.outputs.map(({ command, file, text, truncated }): Output => {
+    // the same command again is the second sample of its counters
+    const sample = Math.min(2, (seen.get(command) ?? 0) + 1);
+    seen.set(command, sample);
+    return {
+      command,
+      argv: undefined,
+      file,
+      text,
+      truncated,
+      exitCode: undefined,
+      durationMs: undefined,
+      startMs: undefined,
+      stderr: "",
+      sample,
+    };
+  });
+  return {
+    target: draft.target ?? fallback,
+    transport: importer,
+    // nothing of ours was run
+    runbook: "",
+    startedAt: draft.startedAt,
+    redacted: 0,
+    notCollected: [],
+    outputs,
+  };
+}
+
+/** The lines `from`…`to` (1-based, inclusive) of a text, the others blank: what is quoted as evidence keeps its line number in the file. */
+export const onlyLines = (lines: readonly string[], from: number, to: number): string => `${"\n".repeat(from - 1)}${lines.slice(from - 1, to).join("\n")}\n`;

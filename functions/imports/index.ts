@@ -1,0 +1,83 @@
+import { statSync } from "node:fs";
+import { basename } from "node:path";
+import type { Capture } from "../facts/capture.ts";
+import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
+import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
+import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer } from "./bundle.ts";
+import { ciliumSysdump } from "./cilium-sysdump.ts";
+import { eksLogCollector } from "./eks-log-collector.ts";
+import { sosreport } from "./sosreport.ts";
+import { readTranscript } from "./transcript.ts";
+
+/** Every kind of bundle, one line each. */
+export const importers: readonly Importer[] = [sosreport, eksLogCollector, ciliumSysdump];
+
+const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${importers.map(({ title }) => title).join(", ")} (directory or archive), or a text with pasted outputs`;
+
+/**
+ * Reads whatever people have: a capture, a support bundle as a directory or archive, a text file with pasted outputs. One capture per node in it.
+ * @throws {CaptureError} that says what is wrong with it, or what it should be.
+ */
+export async function readCaptures(path: string): Promise<Capture[]> {
+  let stats: ReturnType<typeof statSync>;
+  try {
+    stats = statSync(path);
+  } catch (cause) {
+    throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
+  }
+  if (basename(path) === "capture.json") return [await readCaptureFiles(path)];
+  if (stats.isDirectory() || archiveKind(path) !== undefined) {
+    let bundle: Bundle;
+    try {
+      bundle = stats.isDirectory() ? directoryBundle(path) : await archiveBundle(path);
+    } catch (cause) {
+      throw new CaptureError(`${path}: could not unpack it: ${(cause as Error).message}`, { cause });
+    }
+    return await fromBundle(path, bundle);
+  }
+  const { text } = readText(path);
+  return [pastedCapture(text, basename(path), path)];
+}
+
+/**
+ * The outputs in a pasted text as one capture. `file` is what evidence calls it; `place` is what errors call it.
+ * @throws {CaptureError} if no output of a known command is in it.
+ */
+export function pastedCapture(text: string, file: string, place: string): Capture {
+  const draft = readTranscript(text, file);
+  if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
+  return captureOfDraft(draft, "paste", "pasted");
+}
+
+async function fromBundle(path: string, bundle: Bundle): Promise<Capture[]> {
+  // only its owner's own top: a bundle may hold captures of ours somewhere
+  if (bundle.names.some((name) => /^(?:[^/]{1,255}\/)?capture\.json$/.test(name))) return [await readCaptureFiles(path)];
+  for (const importer of importers) {
+    const wanted = importer.recognize(bundle.names);
+    if (wanted === undefined) continue;
+    let heads: Map<string, Head>;
+    try {
+      heads = await bundle.read(wanted);
+      const drafts = (await importer.read(heads, bundle.names)).filter((draft) => draft.outputs.length > 0);
+      if (drafts.length > 0) return drafts.map((draft) => captureOfDraft(draft, importer.id, basename(path)));
+    } catch (cause) {
+      throw new CaptureError(`${path}: could not read it as ${importer.title}: ${(cause as Error).message}`, { cause });
+    }
+    throw new CaptureError(`${path}: it looks like ${importer.title}, but holds no output of a command that netcheck knows`);
+  }
+  return await fromTexts(path, bundle);
+}
+
+/** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). */
+async function fromTexts(path: string, bundle: Bundle): Promise<Capture[]> {
+  const texts = [...(await bundle.read((name) => /(?:^|\/)[\w .+-]{1,200}\.(?:txt|log|out|md)$/.test(name) && name.split("/").length <= 3))];
+  const outputs = texts.flatMap(([name, head]) => readTranscript(decodeText(head.bytes), name, commandNamed(name)).outputs);
+  if (outputs.length === 0) throw new CaptureError(`${path}: it is not ${WANTED}`);
+  return [captureOfDraft({ target: undefined, outputs }, "paste", basename(path))];
+}
+
+/** `ip-route-show.txt`, `iptables_-t_nat_-S.log` → the command. */
+function commandNamed(name: string): readonly string[] {
+  const bare = basename(name).replace(/\.(?:txt|log|out|md)$/, "");
+  return [bare, bare.replaceAll("_", " "), bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
+}

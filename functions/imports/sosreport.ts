@@ -1,0 +1,95 @@
+import { decodeText } from "../transports/archive.ts";
+import { type Draft, type Importer, isKnown } from "./bundle.ts";
+
+/**
+ * A sosreport (`sos report`): `sos_commands/<plugin>/<command with _ for blanks>`, and copies of files under their own paths.
+ * Its manifest tells the commands as they were run; older reports have none, or hide it.
+ */
+
+/** Folders that hold copies of the node's files. */
+const COPIED = /^(?:etc|proc|run|sys|var|usr|lib)\//;
+const DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} .{8,40}$/;
+
+/** The path below the report's own folder. */
+function inside(name: string, root: string): string | undefined {
+  return name.startsWith(root) ? name.slice(root.length) : undefined;
+}
+
+function rootOf(names: readonly string[]): string | undefined {
+  const found = names.find((name) => /^(?:[^/]{1,200}\/){0,3}sos_commands\//.test(name));
+  return found?.slice(0, found.indexOf("sos_commands/"));
+}
+
+/** `sos_commands/networking/ip_route_show_table_all` → `ip route show table all`. A name that repeats has a number behind it (`.1`). */
+function commandOf(path: string): string | undefined {
+  const mangled = /^sos_commands\/[\w-]{1,40}\/([^/]{1,255})$/.exec(path)?.[1];
+  if (mangled !== undefined) return mangled.replace(/\.\d$/, "").replaceAll("_", " ");
+  return COPIED.test(path) ? `cat /${path}` : undefined;
+}
+
+export const sosreport: Importer = {
+  id: "sosreport",
+  title: "a sosreport",
+  recognize(names) {
+    const root = rootOf(names);
+    if (root === undefined) return undefined;
+    return (name) => {
+      const path = inside(name, root);
+      if (path === undefined) return false;
+      if (/^(?:hostname|date|sos_reports\/manifest\.json|sos_commands\/(?:host\/hostname|date\/date|general\/(?:date|hostname)))$/.test(path)) return true;
+      const command = commandOf(path);
+      return command !== undefined && isKnown(command);
+    };
+  },
+  read(files, names) {
+    const root = rootOf(names) ?? "";
+    const text = (path: string): string | undefined => {
+      const head = files.get(root + path);
+      return head === undefined ? undefined : decodeText(head.bytes);
+    };
+    const exact = manifestCommands(text("sos_reports/manifest.json"));
+    const outputs: Draft["outputs"][number][] = [];
+    for (const [name, head] of files) {
+      const path = inside(name, root) ?? "";
+      const command = exact.get(path) ?? commandOf(path);
+      if (command !== undefined && isKnown(command)) outputs.push({ command, file: name, text: decodeText(head.bytes), truncated: head.truncated });
+    }
+    const hostname = (text("hostname") ?? text("sos_commands/host/hostname") ?? text("sos_commands/general/hostname"))?.trim().split("\n")[0];
+    const date = (text("date") ?? text("sos_commands/date/date") ?? text("sos_commands/general/date"))?.trim().split("\n")[0] ?? "";
+    const time = DATE.test(date) ? Date.parse(date) : Number.NaN;
+    return [{ target: hostname || undefined, startedAt: Number.isNaN(time) ? undefined : new Date(time).toISOString(), outputs }];
+  },
+};
+
+/** Path → command line, from the manifest. Anything else than what is expected in it is passed over. */
+function manifestCommands(text: string | undefined): Map<string, string> {
+  const commands = new Map<string, string>();
+  if (text === undefined) return commands;
+  let manifest: unknown;
+  try {
+    manifest = JSON.parse(text);
+  } catch {
+    return commands; // the names of the files tell nearly as much
+  }
+  const plugins = at(manifest, "components", "report", "plugins");
+  if (typeof plugins !== "object" || plugins === null) return commands;
+  for (const plugin of Object.values(plugins)) {
+    const list = at(plugin, "commands");
+    if (!Array.isArray(list)) continue;
+    for (const entry of list) {
+      const path = at(entry, "filepath");
+      const command = at(entry, "exec") ?? at(entry, "command");
+      if (typeof path === "string" && typeof command === "string") commands.set(path.replace(/^\//, ""), command);
+    }
+  }
+  return commands;
+}
+
+function at(value: unknown, ...keys: readonly string[]): unknown {
+  let current = value;
+  for (const key of keys) {
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) return undefined;
+    current = (current as Record<string, unknown>)[key];
+  }
+  return current;
+}

@@ -1,0 +1,153 @@
+import { createReadStream } from "node:fs";
+import { posix } from "node:path";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ReadableStream } from "node:stream/web";
+import { createGunzip } from "node:zlib";
+import { extract } from "tar-stream";
+
+/** Reads some files of a tar, .tar.gz, .tar.xz or .zip into memory. Archives are hostile: everything is bounded, and nothing is written anywhere. */
+
+/** All files of an archive together; more is cut. */
+const MAX_TOTAL = 512 * 1024 * 1024;
+/** What an archive may hold. */
+export interface Limits {
+  /** Files and folders: headers cost more memory than bytes. */
+  readonly entries: number;
+  /** Bytes that it unpacks to: more is a bomb. */
+  readonly unpacked: number;
+}
+const SMALL: Limits = { entries: 20_000, unpacked: 1024 * 1024 * 1024 };
+
+/** The beginning of a file. */
+export interface Head {
+  readonly bytes: Buffer;
+  /** True if the file is longer. */
+  readonly truncated: boolean;
+}
+
+/** Kinds of archives, by the end of the name. */
+const KINDS = [
+  [/\.(?:tgz|tar\.gz)$/i, "tgz"],
+  [/\.(?:txz|tar\.xz)$/i, "txz"],
+  [/\.tar$/i, "tar"],
+  [/\.zip$/i, "zip"],
+] as const;
+type Kind = (typeof KINDS)[number][1];
+
+/** The kind of archive that a name promises; undefined if it is none. */
+export const archiveKind = (name: string): Kind | undefined => KINDS.find(([pattern]) => pattern.test(name))?.[1];
+
+/**
+ * The regular files of an archive (a path, or the bytes of one that lies in another), each up to the limit in bytes that `limitOf` gives its
+ * normalised name; 0 leaves it out. The first of several files with one name counts. Throws an Error that says what is wrong.
+ */
+export async function unpackSome(
+  source: string | { name: string; bytes: Buffer },
+  limitOf: (name: string) => number,
+  limits: Limits = SMALL,
+): Promise<Map<string, Head>> {
+  const name = typeof source === "string" ? source : source.name;
+  const kind = archiveKind(name);
+  const files = new Files(limitOf, limits);
+  if (kind === "zip") {
+    await unzip(source, files, limits);
+    return files.heads;
+  }
+  const input = typeof source === "string" ? createReadStream(source) : Readable.from([source.bytes]);
+  const unpack = extract();
+  unpack.on("entry", (header, stream, next) => {
+    // tar-stream's streams are streamx's, which have all that is used here
+    files
+      .take(header.name, files.limit(header.name, header.type === "file"), stream as unknown as Readable)
+      .then(() => next())
+      .catch((error: Error) => unpack.destroy(error));
+  });
+  if (kind === "tar") await pipeline(input, bounded(limits), unpack);
+  else if (kind === "txz") await pipeline(await unxz(input), bounded(limits), unpack);
+  else await pipeline(input, createGunzip(), bounded(limits), unpack);
+  return files.heads;
+}
+
+/** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`). */
+export function decodeText(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString("utf16le");
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return bytes.subarray(3).toString("utf8");
+  return bytes.toString("utf8");
+}
+
+/** Keeps what is wanted, within the limits. */
+class Files {
+  readonly heads = new Map<string, Head>();
+  #total = 0;
+  #entries = 0;
+  readonly #limitOf: (name: string) => number;
+  readonly #limits: Limits;
+
+  constructor(limitOf: (name: string) => number, limits: Limits) {
+    this.#limitOf = limitOf;
+    this.#limits = limits;
+  }
+
+  /** 0 if the file is not wanted. Counts every entry. */
+  limit(path: string, regular: boolean): number {
+    if (++this.#entries > this.#limits.entries) throw new Error(`it holds more than ${this.#limits.entries} files`);
+    const name = posix.normalize(path);
+    return regular && !this.heads.has(name) ? this.#limitOf(name) : 0;
+  }
+
+  /** Reads a stream to its end and keeps at most `limit` bytes of it. */
+  async take(path: string, limit: number, stream: Readable): Promise<void> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let truncated = false;
+    for await (const data of stream) {
+      if (limit === 0) continue;
+      const chunk = data as Buffer;
+      const kept = chunk.subarray(0, Math.max(0, Math.min(limit - size, MAX_TOTAL - this.#total)));
+      if (kept.length < chunk.length) truncated = true;
+      if (kept.length > 0) chunks.push(kept);
+      size += kept.length;
+      this.#total += kept.length;
+    }
+    if (limit > 0) this.heads.set(posix.normalize(path), { bytes: Buffer.concat(chunks), truncated });
+  }
+}
+
+const tooLarge = ({ unpacked }: Limits): Error => new Error(`it unpacks to more than ${unpacked / 1024 / 1024} MB`);
+
+function bounded(limits: Limits): Transform {
+  let unpacked = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      unpacked += chunk.length;
+      if (unpacked > limits.unpacked) done(tooLarge(limits));
+      else done(null, chunk);
+    },
+  });
+}
+
+/** Loaded only when there is something to unpack: WebAssembly. */
+async function unxz(input: Readable): Promise<Readable> {
+  const { XzReadableStream } = await import("xz-decompress");
+  const output = new XzReadableStream(Readable.toWeb(input) as unknown as ConstructorParameters<typeof XzReadableStream>[0]);
+  return Readable.fromWeb(output as unknown as ReadableStream);
+}
+
+async function unzip(source: string | { name: string; bytes: Buffer }, files: Files, limits: Limits): Promise<void> {
+  const { fromBufferPromise, openPromise } = await import("yauzl");
+  const zip = typeof source === "string" ? await openPromise(source) : await fromBufferPromise(source.bytes);
+  let unpacked = 0;
+  try {
+    for await (const entry of zip.eachEntry()) {
+      unpacked += entry.uncompressedSize;
+      if (unpacked > limits.unpacked) throw tooLarge(limits);
+      const regular = !entry.fileName.endsWith("/");
+      // what is not wanted is not even decompressed
+      const limit = files.limit(entry.fileName, regular);
+      if (limit > 0) await files.take(entry.fileName, limit, await zip.openReadStreamPromise(entry));
+    }
+  } finally {
+    zip.close();
+  }
+}
