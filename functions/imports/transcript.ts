@@ -9,13 +9,16 @@ import { type Draft, isKnown, onlyLines } from "./bundle.ts";
 /** A prompt in front of a command; the first group is the host, if it names one. */
 const PROMPT =
   /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.-]{1,64})(?::[^\s#$%]{0,80})?|([\w.-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
+/** What stands there when the last command has ended. */
+const EMPTY_PROMPT =
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
   /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?$/;
 const FENCE = /^[ \t]{0,4}(?:```|~~~)[\w+-]{0,20}[ \t]{0,4}$/;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
 const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
-const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{1,253})/;
+const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{0,252}\w)/;
 
 interface Section {
   readonly command: string;
@@ -50,6 +53,10 @@ export function readTranscript(text: string, file: string, named: readonly strin
         close(i);
       }
       block = block === undefined ? i + 1 : undefined;
+      return;
+    }
+    if (EMPTY_PROMPT.test(line)) {
+      close(i);
       return;
     }
     const prompt = PROMPT.exec(line);
@@ -88,11 +95,10 @@ function headingOf(line: string, open: unknown): string | undefined {
   return isKnown(command) ? command : undefined;
 }
 
-/** What is printed below the last prompt may end with remarks behind a blank line; a trailing prompt without a command belongs to nobody. */
 function withoutTail(lines: readonly string[], from: number, to: number): number {
   let end = to;
-  while (end >= from && /^\s*$|^[^\s]{0,80}[#$%>]\s{0,4}$/.test(lines[end - 1] ?? "")) end--;
-  return Math.max(end, from);
+  while (end > from && (lines[end - 1] ?? "").trim() === "") end--;
+  return end;
 }
 
 /** How outputs begin that tell what they are. */

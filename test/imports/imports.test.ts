@@ -1,0 +1,313 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { pack } from "tar-stream";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Capture, Output } from "../../functions/facts/capture.ts";
+import { pastedCapture, readCaptures } from "../../functions/imports/index.ts";
+import { diagnose } from "../../functions/rules/diagnose.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+
+/** What people already have: each bundle is made, in the layout of its tool, from the outputs of a node with a known fault, which must be found in it. */
+
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+const catalogue = loadCatalogue(runbooks, { tolerant: true });
+const fixture = (rule: string, name: string) => readCaptureFiles(`${runbooks}rules/${rule}/fixtures/${name}`);
+const s2 = await fixture("kube-forward-before-cilium", "capture-s2-fault");
+const s3 = await fixture("stale-socket-lb-program", "capture-s3-fault");
+const s4 = await fixture("bridge-netfilter-off", "capture-s4-fault");
+
+const scratch = mkdtempSync(join(tmpdir(), "netcheck-imports-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+let count = 0;
+
+type Files = Readonly<Record<string, string | Buffer>>;
+
+function directory(files: Files): string {
+  const root = join(scratch, String(++count));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(root, dirname(name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return root;
+}
+
+async function tarOf(files: Files): Promise<Buffer> {
+  const archive = pack();
+  for (const [name, text] of Object.entries(files)) archive.entry({ name }, text);
+  archive.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function tgz(name: string, files: Files): Promise<string> {
+  const path = join(scratch, `${++count}-${name}`);
+  writeFileSync(path, gzipSync(await tarOf(files)));
+  return path;
+}
+
+const causesOf = (capture: Capture | undefined) => diagnose(capture as Capture, catalogue, "x", () => 0).causes.map((cause) => cause.rule);
+const textOf = (capture: Capture, command: string): string => (capture.outputs.find((output) => output.command === command) as Output).text;
+
+/** Every quoted line stands where it says in the file as it is. */
+function expectVerbatim(capture: Capture | undefined, files: Files): void {
+  const evidence = diagnose(capture as Capture, catalogue, "x", () => 0).causes.flatMap((cause) => cause.evidence);
+  expect(evidence.length).toBeGreaterThan(0);
+  for (const { file, line, text } of evidence) {
+    const lines = String(files[file] ?? files[file.split("!")[1] ?? ""]).split("\n");
+    expect(
+      lines
+        .slice(line - 1)
+        .join("\n")
+        .trim()
+        .startsWith(text.trim()),
+      `${file}:${line}: ${text}`,
+    ).toBe(true);
+  }
+}
+
+describe("sosreport", () => {
+  const mangled = (command: string): string => command.replaceAll(/[^\w./-]+/g, "_").replaceAll("/", ".");
+  const files = Object.fromEntries(
+    s4.outputs.filter(({ command }) => !command.startsWith("cat ")).map(({ command, text }) => [`sosreport-node4/sos_commands/any/${mangled(command)}`, text]),
+  );
+  const extra = { "sosreport-node4/hostname": "node4.example\n", "sosreport-node4/date": "Sat Nov 21 03:51:28 UTC 2026\n" };
+
+  test("a directory", async () => {
+    const [capture, ...others] = await readCaptures(directory({ ...files, ...extra, "sosreport-node4/version.txt": "sosreport: 4.8.0\n" }));
+    expect(others).toEqual([]);
+    expect(capture).toMatchObject({ target: "node4.example", transport: "sosreport", startedAt: "2026-11-21T03:51:28.000Z" });
+    expect(causesOf(capture)[0]).toBe("bridge-netfilter-off");
+    expectVerbatim(capture, { ...files, ...extra });
+  });
+
+  test("an archive, whose manifest tells the commands that file names cannot", async () => {
+    const commands = [{ filepath: "sos_commands/kernel/sysctl_all", exec: "sysctl -a" }, { filepath: 7 }, null];
+    const manifest = JSON.stringify({ components: { report: { plugins: { kernel: { commands }, other: {}, odd: 3 } } } });
+    const named = { "sos/sos_commands/kernel/sysctl_all": "net.ipv4.ip_forward = 1\n", "sos/sos_reports/manifest.json": manifest };
+    const [capture] = await readCaptures(await tgz("sosreport.tar.gz", named));
+    expect(capture?.outputs.map(({ command, file }) => [command, file])).toEqual([["sysctl -a", "sos/sos_commands/kernel/sysctl_all"]]);
+  });
+
+  test("a manifest that is none is passed over", async () => {
+    const [capture] = await readCaptures(
+      directory({ "sos_commands/networking/ip_route": "default via 10.0.0.1 dev eth0\n", "sos_reports/manifest.json": "{" }),
+    );
+    expect(capture?.outputs.map(({ command }) => command)).toEqual(["ip route"]);
+  });
+
+  test("a .tar.xz, as sos makes them", async () => {
+    // made by `tar -cJf`: Node has no xz of its own
+    const [capture] = await readCaptures(fileURLToPath(new URL("sosreport-node4.tar.xz", import.meta.url)));
+    expect(capture).toMatchObject({ target: "node4", transport: "sosreport" });
+    expect(causesOf(capture)[0]).toBe("bridge-netfilter-off");
+  });
+});
+
+describe("EKS log collector", () => {
+  const top = "eks_i-0123456789abcdef0_2026-11-21_0352-UTC_0.7.8";
+  const files = {
+    [`${top}/networking/iptables-save.txt`]: textOf(s4, "iptables-save"),
+    [`${top}/networking/iptables-nat.txt`]: `${textOf(s4, "iptables -t nat -nvL")}=======\nTotal Number of Rules: 12\n`,
+    [`${top}/networking/conntrack.txt`]: `*** Output of conntrack -S *** \n${textOf(s4, "conntrack -S")}*** Output of conntrack -L ***\n${textOf(s4, "conntrack -L")}`,
+    [`${top}/networking/iproute.txt`]: textOf(s4, "ip route"),
+    [`${top}/sysctls/sysctl_all.txt`]: `${textOf(s4, "sysctl net.bridge")}net.ipv4.ip_forward = 1\n`,
+    [`${top}/networking/ifconfig.txt`]:
+      "cni0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n        inet 10.244.1.1  netmask 255.255.255.0  broadcast 10.244.1.255\n",
+    [`${top}/var_log/unrelated.log`]: "x\n",
+  };
+
+  test("the files are known by their names, the instance by the bundle's", async () => {
+    const [capture] = await readCaptures(await tgz(`${top}.tar.gz`, files));
+    expect(capture).toMatchObject({ target: "i-0123456789abcdef0", transport: "eks-log-collector" });
+    const outputs = new Map(capture?.outputs.map((output) => [output.command, output]));
+    expect([...outputs.keys()]).toEqual(expect.arrayContaining(["conntrack -S", "conntrack -L", "iptables-save", "sysctl -a", "ip route show table all"]));
+    // two commands in one file: each keeps the lines that it printed, at their place
+    expect(outputs.get("conntrack -L")?.text).toContain(textOf(s4, "conntrack -L"));
+    expect(outputs.get("conntrack -L")?.text).not.toContain("searched=");
+    expect(outputs.get("conntrack -S")?.text.trim()).toBe(textOf(s4, "conntrack -S").trim());
+    expect(outputs.get("iptables --numeric --verbose --list --table nat")?.text).not.toContain("Total Number");
+    const { unparsed, unknown } = diagnose(capture as Capture, catalogue, "x", () => 0);
+    expect({ unparsed, unknown }).toEqual({ unparsed: [], unknown: [] });
+  });
+});
+
+describe("cilium sysdump", () => {
+  const page = (command: string, text: string) => [`cmd/${command.replaceAll("/", " ").replaceAll(" ", "-")}.md`, `# ${command}\n\n\`\`\`\n${text}\n\`\`\`\n`];
+  const pages = Object.fromEntries([
+    ...s3.outputs.map(({ command, text }) => page(command, text)),
+    page("uname -a", "Linux node3 6.1.0-28-amd64 #1 SMP x86_64 GNU/Linux"),
+    page("hostname", "node3"),
+  ]) as Record<string, string>;
+
+  test("each agent's bugtool is a node of its own, nested archives and folders alike", async () => {
+    const other = Object.fromEntries([page("ip -4 r", "default via 10.0.0.1 dev eth0")]) as Record<string, string>;
+    const path = directory({
+      "cilium-sysdump-20261121/cilium-bugtool-cilium-abcde-20261121-035128.tar.gz": gzipSync(await tarOf(pages)),
+      ...Object.fromEntries(Object.entries(other).map(([name, text]) => [`cilium-sysdump-20261121/bugtool-cilium-fghij/${name}`, text])),
+      "cilium-sysdump-20261121/k8s-nodes.yaml": "items: []\n",
+    });
+    const captures = await readCaptures(path);
+    expect(captures.map(({ target, outputs }) => [target, outputs.length > 3])).toEqual([
+      ["cilium-fghij", false],
+      ["node3", true],
+    ]);
+    expect(causesOf(captures[1])[0]).toBe("stale-socket-lb-program");
+    expectVerbatim(captures[1], pages);
+  });
+
+  test("a bugtool archive alone", async () => {
+    const [capture] = await readCaptures(await tgz("cilium-bugtool-20261121.tar.gz", pages));
+    expect(capture).toMatchObject({ target: "node3", transport: "cilium-sysdump" });
+    expect(causesOf(capture)[0]).toBe("stale-socket-lb-program");
+  });
+
+  test("the sysdump as the zip that it is", async () => {
+    // made by `zip -r`
+    const captures = await readCaptures(fileURLToPath(new URL("cilium-sysdump.zip", import.meta.url)));
+    expect(captures.map(({ target }) => target)).toEqual(["node3"]);
+    expect(causesOf(captures[0])[0]).toBe("stale-socket-lb-program");
+  });
+});
+
+describe("pasted text", () => {
+  const read = (text: string) => pastedCapture(text, "paste.txt", "paste.txt");
+  const commands = (text: string) => read(text).outputs.map(({ command, text: printed }) => [command, printed.trim()]);
+
+  test("a session with prompts, remarks, and shells in pods", () => {
+    const text = `Hello, this node loses packets:
+
+[root@node7 ~]# ip route
+default via 10.5.0.1 dev mgnt
+169.254.0.0/16 dev eth0 scope link metric 1002
+[root@node7 ~]# ip netns exec pod1 bash
+[root@node7 ~]# ip route
+default via 10.244.0.1 dev eth0
+[root@node7 ~]# exit
+[root@node7 ~]# sysctl net.ipv4.ip_forward
+net.ipv4.ip_forward = 1
+[root@node7 ~]#
+Thanks!
+`;
+    expect(read(text).target).toBe("node7");
+    expect(commands(text)).toEqual([
+      ["ip route", "default via 10.5.0.1 dev mgnt\n169.254.0.0/16 dev eth0 scope link metric 1002"],
+      ["nsenter -t 0 -n ip route", "default via 10.244.0.1 dev eth0"],
+      ["sysctl net.ipv4.ip_forward", "net.ipv4.ip_forward = 1"],
+    ]);
+    // the pod's default route is not the node's
+    expect(diagnose(read(text), catalogue, "x", () => 0).unknown).toEqual(["nsenter -t 0 -n ip route"]);
+  });
+
+  test("a kubectl debug session", () => {
+    const text = `$ kubectl debug node/ip-10-0-1-23.ec2.internal -it --image=busybox
+Creating debugging pod node-debugger-ip-10-0-1-23.ec2.internal-x7k2p with container debugger on node ip-10-0-1-23.ec2.internal.
+If you don't see a command prompt, try pressing enter.
+/ # chroot /host
+sh-4.4# iptables-save
+${textOf(s4, "iptables-save").trim()}
+sh-4.4# lsmod | grep br_netfilter
+sh-4.4# cat /proc/sys/net/bridge/bridge-nf-call-iptables
+0
+sh-4.4# ip addr
+${textOf(s4, "ip addr").trim()}
+sh-4.4# ip -d link
+${textOf(s4, "ip -d link").trim()}
+sh-4.4# exit
+`;
+    const capture = read(text);
+    expect(capture.target).toBe("ip-10-0-1-23.ec2.internal");
+    expect(capture.outputs.map(({ command }) => command)).toEqual(expect.arrayContaining(["iptables-save", "ip addr", "ip -d link"]));
+    expect(causesOf(capture)[0]).toBe("bridge-netfilter-off");
+    expectVerbatim(capture, { "paste.txt": text });
+  });
+
+  test("an issue in Markdown, with and without commands", () => {
+    const text = `### What happened
+The pods cannot reach anything.
+
+\`\`\`
+${textOf(s2, "iptables-save -c").trim()}
+\`\`\`
+
+\`iptables -t filter -nvL FORWARD\`:
+\`\`\`console
+${textOf(s2, "iptables -t filter -nvL FORWARD").trim()}
+\`\`\`
+Any ideas?
+`;
+    expect(read(text).outputs.map(({ command }) => command)).toEqual(["iptables-save", "iptables -t filter -nvL FORWARD"]);
+    expect(causesOf(read(text))[0]).toBe("kube-forward-before-cilium");
+  });
+
+  test.each([
+    ["=== ip rule ===", "ip rule"],
+    ["*** Output of conntrack -S ***", "conntrack -S"],
+    ["## iptables-save -c", "iptables-save -c"],
+    ['Output of "ip -4 neigh":', "ip -4 neigh"],
+    ["+ ip route show table all", "ip route show table all"],
+    ["$ sudo iptables -L -n -v", "sudo iptables -L -n -v"],
+    ["user@host:/tmp$ ip route", "ip route"],
+    ["node1:~ # ip route", "ip route"],
+    ["/ # ip route", "ip route"],
+    ["bash-5.1# ip route", "ip route"],
+  ])("%s", (heading, command) => {
+    expect(commands(`${heading}\nsome line\n`)).toEqual([[command, "some line"]]);
+  });
+
+  test.each([
+    ["# Generated by iptables-save v1.8.9", "iptables-save"],
+    ["default via 10.0.0.1 dev eth0 ", "ip route"],
+    ["[12345.678901] nf_conntrack: table full, dropping packet", "dmesg"],
+    ["net.ipv4.ip_forward = 0", "sysctl -a"],
+    ["2: eth0: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc", "ip addr"],
+  ])("a text that names no command: %s", (line, command) => {
+    expect(commands(`${line}\n`)).toEqual([[command, line.trim()]]);
+  });
+
+  test("the same command again is the second sample of its counters", () => {
+    const text = "$ conntrack -S\ncpu=0 found=1 invalid=5\n$ conntrack -S\ncpu=0 found=1 invalid=9\n";
+    expect(read(text).outputs.map(({ sample }) => sample)).toEqual([1, 2]);
+  });
+
+  test("comments and prose are no commands", () => {
+    expect(commands("# iptables-save\n*filter\n# Completed on Sat Nov 21\n# this is a remark\nCOMMIT\n")).toEqual([
+      ["iptables-save", "*filter\n# Completed on Sat Nov 21\n# this is a remark\nCOMMIT"],
+    ]);
+    expect(() => read("Hello: nothing works.\nip is bad\n")).toThrow(/paste\.txt: netcheck found no output of a command that it knows in it/);
+  });
+});
+
+describe("what is not ours", () => {
+  test("a folder of saved outputs is read by the files' names", async () => {
+    const [capture] = await readCaptures(
+      directory({ "iptables-save.txt": textOf(s2, "iptables-save -c"), "ip_route.log": "default via 10.0.0.1 dev eth0\n", "notes.txt": "x\n" }),
+    );
+    expect(capture?.outputs.map(({ command }) => command).sort()).toEqual(["ip route", "iptables-save"]);
+    expect(causesOf(capture)[0]).toBe("kube-forward-before-cilium");
+  });
+
+  test("an empty folder, a picture, a broken archive, nothing", async () => {
+    await expect(readCaptures(directory({ "x.png": "PNG" }))).rejects.toThrow(/it is not a capture .* a sosreport/);
+    const broken = join(scratch, "broken.tar.xz");
+    writeFileSync(broken, "not xz");
+    await expect(readCaptures(broken)).rejects.toThrow(/broken\.tar\.xz: could not unpack it/);
+    writeFileSync(join(scratch, "broken.zip"), "not zip");
+    await expect(readCaptures(join(scratch, "broken.zip"))).rejects.toThrow(/broken\.zip: could not unpack it/);
+    await expect(readCaptures(join(scratch, "nowhere"))).rejects.toThrow(/could not read it: ENOENT/);
+  });
+
+  test("links are not followed out of a bundle", async () => {
+    const root = directory({ "sos_commands/networking/ip_rule": "0:\tfrom all lookup local\n" });
+    const secret = join(scratch, "secret.txt");
+    writeFileSync(secret, "default via 10.66.66.66 dev eth0\n");
+    symlinkSync(secret, join(root, "sos_commands/networking/ip_route"));
+    symlinkSync(scratch, join(root, "sos_commands/more"));
+    const [capture] = await readCaptures(root);
+    expect(capture?.outputs.map(({ command }) => command)).toEqual(["ip rule"]);
+  });
+});
