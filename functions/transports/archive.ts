@@ -129,8 +129,10 @@ function bounded(limits: Limits): Transform {
 
 /** Loaded only when there is something to unpack: WebAssembly. */
 async function unxz(input: Readable): Promise<Readable> {
-  const { XzReadableStream } = await import("xz-decompress");
-  const output = new XzReadableStream(Readable.toWeb(input) as unknown as ConstructorParameters<typeof XzReadableStream>[0]);
+  // CommonJS, whose names Node finds only behind `default`
+  const module: typeof import("xz-decompress") & { default?: typeof import("xz-decompress") } = await import("xz-decompress");
+  const { XzReadableStream } = module.default ?? module;
+  const output = new XzReadableStream(Readable.toWeb(input) as unknown as ConstructorParameters<typeof module.XzReadableStream>[0]);
   return Readable.fromWeb(output as unknown as ReadableStream);
 }
 
