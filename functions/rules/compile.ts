@@ -12,6 +12,9 @@ export interface Program {
   readonly facts: ReadonlySet<string>;
 }
 
+/** Literal text and expressions in turn. */
+export type Template = readonly (string | Program)[];
+
 /** A rule ready to run. */
 export interface Rule {
   readonly file: RuleFile;
@@ -25,8 +28,8 @@ export interface Rule {
   /** Facts that the condition reads, by itself or through lets. */
   readonly decidedBy: ReadonlySet<string>;
   readonly evidence: readonly Program[];
-  /** Literal text and expressions in turn. */
-  readonly summary: readonly (string | Program)[];
+  readonly summary: Template;
+  readonly diagram: { readonly path: readonly Template[]; readonly breakAt: number; readonly note: Template } | undefined;
   readonly confidence: number | Program;
   /** The fix's parameters, where the rule has a fix. */
   readonly parameters: readonly { readonly name: string; readonly program: Program }[];
@@ -83,11 +86,21 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   const evidence = file.evidence.map((source, i) =>
     compile(["evidence", i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
   );
-  const summary = summaryParts(file.summary).map((part) =>
-    typeof part === "string"
-      ? literal(part)
-      : compile(["summary"], part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
-  );
+  const template = (path: (string | number)[], text: string): Template =>
+    templateParts(text).map((part) =>
+      typeof part === "string"
+        ? literal(path, part)
+        : compile(path, part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
+    );
+  const summary = template(["summary"], file.summary);
+  const diagram =
+    file.diagram === undefined
+      ? undefined
+      : {
+          path: file.diagram.path.map((text, i) => template(["diagram", "path", i], text)),
+          breakAt: file.diagram.breakAt,
+          note: template(["diagram", "note"], file.diagram.note),
+        };
   const confidence =
     typeof file.confidence === "number"
       ? file.confidence
@@ -104,7 +117,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     if (!used.has(id)) throw new CompileError(need === -1 ? ["uses", file.uses.indexOf(id)] : ["needs", need], `"${id}" is listed and never read`);
   }
   const decidedBy = factsBehind(file.when, file.let);
-  return { file, needs, applies, lets, when, settled, undecided, decidedBy, evidence, summary, confidence, parameters, collects: sourcesOf(known) };
+  return { file, needs, applies, lets, when, settled, undecided, decidedBy, evidence, summary, diagram, confidence, parameters, collects: sourcesOf(known) };
 }
 
 function compileExpression(env: Environment, path: (string | number)[], source: string): Program {
@@ -145,7 +158,7 @@ function factsBehind(source: string, lets: RuleFile["let"]): Set<string> {
 }
 
 /** Splits `text {{ cel }} text`. */
-function summaryParts(template: string): (string | { source: string })[] {
+function templateParts(template: string): (string | { source: string })[] {
   return template
     .split(/(\{\{[^{}]*\}\})/)
     .filter((part) => part !== "")
@@ -153,8 +166,8 @@ function summaryParts(template: string): (string | { source: string })[] {
 }
 
 /** Text that is printed as it is: no half of a `{{ }}`. */
-function literal(text: string): string {
-  if (/\{\{|\}\}/.test(text)) throw new CompileError(["summary"], `"{{" and "}}" do not pair up, or there are braces between them: ${text.trim()}`);
+function literal(path: (string | number)[], text: string): string {
+  if (/\{\{|\}\}/.test(text)) throw new CompileError(path, `"{{" and "}}" do not pair up, or there are braces between them: ${text.trim()}`);
   return text;
 }
 

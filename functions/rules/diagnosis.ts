@@ -31,6 +31,16 @@ export interface Finding {
   /** One sentence with the values of this node. */
   readonly summary: string;
   readonly evidence: readonly Evidence[];
+  /** The packet's path with the break, for causes that lie on it. */
+  readonly diagram?: Diagram;
+}
+
+/** What a packet passes, in order, and where it is lost. */
+export interface Diagram {
+  readonly path: readonly string[];
+  /** 1-based place in `path`. */
+  readonly breakAt: number;
+  readonly note: string;
 }
 
 export interface Cause extends Finding {

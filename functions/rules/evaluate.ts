@@ -1,7 +1,7 @@
 import type { Capture } from "../facts/capture.ts";
 import type { FactReading, FactSet } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
-import type { Program, Rule } from "./compile.ts";
+import type { Program, Rule, Template } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
 
 /** What a rule said of a capture, with everything needed to explain it. */
@@ -109,8 +109,17 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
     title: rule.file.title,
     severity: rule.file.severity,
     confidence: confidenceOf(rule, context),
-    summary: rule.summary.map((part) => (typeof part === "string" ? part : text(attempt(part, context)))).join(""),
+    summary: filled(rule.summary, context),
     evidence,
+    ...(rule.diagram === undefined
+      ? {}
+      : {
+          diagram: {
+            path: rule.diagram.path.map((label) => filled(label, context)),
+            breakAt: rule.diagram.breakAt,
+            note: filled(rule.diagram.note, context),
+          },
+        }),
   };
   const parameters = parametersOf(rule, context);
   return { rule, verdict: "match", reason: "", finding, ...(parameters === undefined ? {} : { parameters }) };
@@ -176,5 +185,8 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
   }
   return parameters;
 }
+
+const filled = (template: Template, context: Record<string, unknown>): string =>
+  template.map((part) => (typeof part === "string" ? part : text(attempt(part, context)))).join("");
 
 const text = (result: Result): string => ("value" in result ? String(result.value) : "?");

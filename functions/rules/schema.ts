@@ -8,6 +8,8 @@ export const Id = z
   .max(64);
 const Cel = z.string().min(1).max(4000);
 const Sentence = z.string().min(1).max(600);
+/** A few words, before `{{ }}` are filled in. */
+const Label = z.string().min(1).max(200);
 const Name = z
   .string()
   .regex(/^[a-z][A-Za-z0-9]*$/, "a name is camelCase")
@@ -38,6 +40,17 @@ export const RuleFile = z.strictObject({
   evidence: z.array(Cel).min(1),
   /** One sentence about this node; `{{ CEL }}` is replaced by the value. */
   summary: Sentence,
+  /** For causes on the packet's path: what it passes, in order, and where it is lost. The texts may hold `{{ CEL }}`, too. */
+  diagram: z
+    .strictObject({
+      path: z.array(Label).min(2).max(7),
+      /** 1-based place in `path` at which the packet is lost or sent wrong. */
+      breakAt: z.int().min(1).max(7),
+      /** What happens there, in a few words. */
+      note: Label,
+    })
+    .refine(({ path, breakAt }) => breakAt <= path.length, { path: ["breakAt"], message: "it is a place in path, counted from 1" })
+    .optional(),
   /** 0…1, or a CEL expression that gives it. */
   confidence: z.union([z.number().min(0).max(1), Cel]),
   explains: z.array(Id).default([]),
