@@ -6,6 +6,7 @@ import type { WebClient } from "@slack/web-api";
 import { durableHandler } from "../durable/handler.ts";
 import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
 import { slackChat } from "../slack/chat.ts";
+import { loadPicture } from "../slack/diagram.ts";
 import { loadTemplates, type Renderer } from "../slack/render.ts";
 import { loadReport } from "../slack/report.ts";
 import { SqliteStore } from "../store/sqlite.ts";
@@ -64,6 +65,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const first = await config();
   const catalogue = loadCatalogue(join(root, "runbooks"), { tolerant: true });
   const render = loadTemplates(join(root, "templates/slack"));
+  const draw = loadPicture(join(root, "templates/diagram.svg.hbs"));
   const report = loadReport(join(root, "templates/report.md.hbs"));
   const store = new SqliteStore(join(directory, "store.sqlite"));
   const engine = new Engine({ file: join(directory, "engine.sqlite") });
@@ -92,7 +94,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
         },
         scripts,
         store,
-        chat: slackChat({ client, store, render, log }),
+        chat: slackChat({ client, store, render, draw, log }),
         members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
         config,
         now: () => new Date(),

@@ -67,6 +67,8 @@ export interface StoredFile {
   /** Announced length, in bytes. */
   readonly length: number;
   readonly data?: Buffer;
+  /** What a picture shows, in words. */
+  readonly altText?: string;
   readonly shared: boolean;
 }
 

@@ -248,15 +248,19 @@ function watch(site: Site, response: ServerResponse, name: string, url: URL): vo
   response.on("close", () => site.streams.delete(response));
 }
 
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+
 function file(site: Site, request: IncomingMessage, response: ServerResponse, fileId: string): void {
   // The page's own requests, or the app with its token, as with Slack's private URLs.
   const from = request.headers["sec-fetch-site"];
   if (from !== "same-origin" && from !== "none" && bearer(request) !== site.workspace.botToken) throw new Refusal(403, "Not allowed");
   const found = site.workspace.chat.files.get(fileId);
   if (found?.data === undefined) throw new Refusal(404, "Not found");
+  // by what it is, not by what it is called: only pictures are shown in place
+  const picture = found.data.subarray(0, 8).equals(PNG);
   const headers = {
-    "content-type": "text/plain; charset=utf-8",
-    "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(found.name)}`,
+    "content-type": picture ? "image/png" : "text/plain; charset=utf-8",
+    "content-disposition": `${picture ? "inline" : "attachment"}; filename*=UTF-8''${encodeURIComponent(found.name)}`,
     "content-security-policy": "sandbox; default-src 'none'",
   };
   send(response, 200, headers, found.data);

@@ -167,7 +167,9 @@ export const methods: Readonly<Record<string, Method>> = {
     const length = Number(required(args, "length"));
     if (!Number.isInteger(length) || length <= 0) throw new SlackError("invalid_arguments", ["[ERROR] must be greater than 0 [json-pointer:/length]"]);
     const id = chat.id("F");
-    chat.files.set(id, { id, name, title: name, user: chat.app.user, created: seconds(chat), length, shared: false });
+    const altText = optional(args, "alt_text");
+    const file = { id, name, title: name, user: chat.app.user, created: seconds(chat), length, shared: false };
+    chat.files.set(id, altText === undefined ? file : { ...file, altText });
     return { upload_url: `${chat.url}/upload/${id}`, file_id: id };
   },
 

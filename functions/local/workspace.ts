@@ -72,6 +72,9 @@ export interface SeenFile {
   readonly url: string;
   /** It can be shown as text. */
   readonly text: boolean;
+  /** It can be shown as a picture. */
+  readonly picture: boolean;
+  readonly altText: string;
 }
 export type SeenMessage = Omit<Message, "files" | "metadata"> & { readonly files: readonly SeenFile[]; readonly unread: number; readonly permalink: string };
 export type SeenView = Pick<View, "id" | "type" | "payload" | "blocks" | "hash">;
@@ -280,6 +283,8 @@ export class Workspace {
         size: file.data?.length ?? 0,
         url: `/files/${file.id}/${encodeURIComponent(file.name)}`,
         text: textual.test(file.name),
+        picture: file.name.endsWith(".png"),
+        altText: file.altText ?? file.title,
       }));
     const unread = message.threadTs === undefined ? this.chat.unread(me, message.channel, message.ts) : 0;
     return { ...rest, files, unread, permalink: permalink(this.chat, message).slice(this.chat.url.length) };

@@ -1,12 +1,15 @@
 import { ErrorCode, type WebAPIPlatformError, type WebClient } from "@slack/web-api";
 import type { Actor, Chat, Message, MessageRef, Place, Store } from "../triage/ports.ts";
-import { mrkdwn } from "./escape.ts";
+import type { DiagramData } from "./diagram.ts";
+import { mrkdwn, plain } from "./escape.ts";
 import type { Renderer } from "./render.ts";
 
 export interface ChatOptions {
   readonly client: WebClient;
   readonly store: Pick<Store, "remember" | "recall">;
   readonly render: Renderer;
+  /** Draws a diagram as a PNG. */
+  readonly draw: (title: string, diagram: DiagramData) => Promise<Uint8Array>;
   readonly log: (level: "warn", message: string, fields?: Record<string, unknown>) => void;
 }
 
@@ -23,7 +26,7 @@ const WORDS: Record<string, string> = {
  * The Chat port on Slack's Web API. A message that is posted under a key carries the key as metadata, so that after a crash between posting and
  * remembering it is found again instead of posted twice; a file is found by its name.
  */
-export function slackChat({ client, store, render, log }: ChatOptions): Chat {
+export function slackChat({ client, store, render, draw, log }: ChatOptions): Chat {
   async function find(place: Place, isIt: (message: Posted) => boolean): Promise<MessageRef | undefined> {
     const { channel, thread } = place;
     const reading =
@@ -129,8 +132,10 @@ export function slackChat({ client, store, render, log }: ChatOptions): Chat {
         ({ files }) => files?.some(({ name }) => name === file.name) ?? false,
         async () => {
           try {
+            const { name: filename, title, content } = file;
+            const what = typeof content === "string" ? { content } : { file: Buffer.from(await draw(title, content)), alt_text: altText(title, content) };
             const where = place.thread === undefined ? { channel_id: place.channel } : { channel_id: place.channel, thread_ts: place.thread };
-            await client.filesUploadV2({ ...where, filename: file.name, title: file.title, content: file.content });
+            await client.filesUploadV2({ ...where, filename, title, ...what });
             return { channel: place.channel, ts: "" };
           } catch (error) {
             throw explain(error, "upload a file", place.channel);
@@ -140,6 +145,10 @@ export function slackChat({ client, store, render, log }: ChatOptions): Chat {
     },
   };
 }
+
+/** What the picture says, for those who do not see it. */
+const altText = (title: string, { path, breakAt, note }: DiagramData): string =>
+  plain(`${title}. ${path.join(", then ")}. It breaks at ${path[breakAt - 1]}: ${note}.`);
 
 /** The part of a posted message that tells which one it is. */
 interface Posted {

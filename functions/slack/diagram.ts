@@ -22,6 +22,12 @@ const COLORS = {
   unreached: { fill: "#f4f4f6", stroke: "#a9adb5", text: "#5b5f66", arrow: "#a9adb5" },
 } as const;
 
+/** Loads templates/diagram.svg.hbs. The function it gives draws a diagram as a PNG. */
+export function loadPicture(file: string): (title: string, diagram: DiagramData) => Promise<Uint8Array> {
+  const draw = loadDiagram(file);
+  return (title, diagram) => rasterize(draw(title, diagram));
+}
+
 /** Loads templates/diagram.svg.hbs. The function it gives draws a diagram; whatever the texts hold stays text. */
 export function loadDiagram(file: string): (title: string, diagram: DiagramData) => string {
   const template = Handlebars.create().compile(readFileSync(file, "utf8"), { knownHelpersOnly: true, strict: true });

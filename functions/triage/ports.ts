@@ -1,5 +1,6 @@
 import type { Capture, Output } from "../facts/capture.ts";
 import type { Command } from "../facts/fact.ts";
+import type { Diagram } from "../rules/diagnosis.ts";
 import type { Config } from "./config.ts";
 
 /**
@@ -369,8 +370,8 @@ export interface Chat {
   whisper(place: Place, actor: Actor, message: Message): Promise<void>;
   /** Opens a modal; where the trigger has expired, whispers instead. */
   modal(triggerId: string | undefined, place: Place, actor: Actor, message: Message): Promise<void>;
-  /** A text file in a thread, once per key. */
-  upload(key: string, place: Place, file: { readonly name: string; readonly title: string; readonly content: string }): Promise<void>;
+  /** A text file, or a diagram as a picture, in a thread, once per key. */
+  upload(key: string, place: Place, file: { readonly name: string; readonly title: string; readonly content: string | Diagram }): Promise<void>;
 }
 
 // ---- the rest ----------------------------------------------------------------------------------------------------------------------------

@@ -149,6 +149,9 @@ async function run(context: Context, request: TriageRequest, target: Target, pla
     const incident = await incidentOf(ports, id);
     await ports.chat.post(`${id}/diagnosis`, inThread, diagnosisMessage(incident, diagnosis, catalogue));
     await ports.chat.update(thread, rootMessage(incident, diagnosis));
+    const [cause] = diagnosis.causes;
+    if (cause?.diagram !== undefined)
+      await ports.chat.upload(`${id}/diagram`, inThread, { name: `netcheck-${target.name}-${id}.png`, title: cause.title, content: cause.diagram });
     const content = report(reportData(incident, diagnosis, catalogue));
     await ports.chat.upload(`${id}/report`, inThread, { name: `netcheck-${target.name}-${id}.md`, title: `Full report on ${target.name}`, content });
     return null;

@@ -4,6 +4,7 @@ import { type LocalServer, startServer } from "../../functions/local/server.ts";
 import { Workspace } from "../../functions/local/workspace.ts";
 import { slackChat } from "../../functions/slack/chat.ts";
 import { slackClient } from "../../functions/slack/client.ts";
+import { loadPicture } from "../../functions/slack/diagram.ts";
 import { loadTemplates } from "../../functions/slack/render.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import type { Actor, Chat, Message, Place } from "../../functions/triage/ports.ts";
@@ -31,9 +32,11 @@ afterEach(async () => {
   store.close();
 });
 
+const draw = loadPicture(fileURLToPath(new URL("../../templates/diagram.svg.hbs", import.meta.url)));
+
 /** A process: what it knows from before is in the store. */
 const chat = (memory: Pick<SqliteStore, "remember" | "recall"> = store): Chat =>
-  slackChat({ client: slackClient(workspace.botToken, `${server.url}/api/`), store: memory, render, log: (_level, message) => logged.push(message) });
+  slackChat({ client: slackClient(workspace.botToken, `${server.url}/api/`), store: memory, render, draw, log: (_level, message) => logged.push(message) });
 const messages = (channel = "C_INCIDENTS") => [...workspace.chat.messages(channel)];
 const textsOf = (channel?: string): string[] => messages(channel).map((message) => message.text);
 
@@ -245,6 +248,20 @@ describe("upload", () => {
     await chat().upload("inc-1/report", place, file);
     expect(files().map(({ name, title, data }) => [name, title, data?.toString()])).toEqual([[file.name, file.title, file.content]]);
     expect(messages().filter((message) => message.files !== undefined)).toMatchObject([{ threadTs: root.ts }]);
+  });
+
+  test("a diagram as a picture, with its words for those who do not see it", async () => {
+    const diagram = { path: ["pod", "FORWARD", "eth0"], breakAt: 2, note: "drops it" };
+    await chat().upload("inc-1/diagram", incidents, { name: "inc-1.png", title: "The way out", content: diagram });
+    const [picture] = files();
+    expect(picture).toMatchObject({
+      name: "inc-1.png",
+      title: "The way out",
+      altText: "The way out. pod, then FORWARD, then eth0. It breaks at FORWARD: drops it.",
+    });
+    // width and height of the PNG: 520 px, drawn at twice the size
+    expect(picture?.data?.subarray(1, 4).toString()).toBe("PNG");
+    expect([picture?.data?.readUInt32BE(16), Number(picture?.data?.readUInt32BE(20)) > 200]).toEqual([1040, true]);
   });
 
   test("the answer is lost: found again by its name", async () => {

@@ -62,7 +62,7 @@ async function expectTruth(directory: string): Promise<number> {
     expect([incident?.state, state]).toEqual(runs === 1 ? ["resolved", "succeeded"] : ["unresolved", "unknown"]);
     const keys = slack.keys;
     expect([...new Set(keys)], "nothing was posted twice").toEqual(keys);
-    expect(keys).toEqual(["inc-1/root", "inc-1/diagnosis", "netcheck-node2-inc-1.md", "inc-1-fix/proposal", "inc-1/outcome"]);
+    expect(keys).toEqual(["inc-1/root", "inc-1/diagnosis", "netcheck-node2-inc-1.png", "netcheck-node2-inc-1.md", "inc-1-fix/proposal", "inc-1/outcome"]);
     const types = (await store.audit("inc-1")).map((event) => event.type);
     for (const once of ["incident-opened", "diagnosed", "fix-proposed", "approved", "fix-started", "fix-finished", "verified"])
       expect(

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Diagram } from "../../functions/rules/diagnosis.ts";
 import { loadTemplates, type Renderer } from "../../functions/slack/render.ts";
 import type { Actor, Chat, Message, MessageRef, Place } from "../../functions/triage/ports.ts";
 import { root } from "./runbooks.ts";
@@ -48,9 +49,9 @@ export class RecordingChat implements Chat {
     this.modals.push({ actor, message });
   }
 
-  async upload(key: string, _place: Place, file: { readonly name: string; readonly content: string }): Promise<void> {
+  async upload(key: string, _place: Place, file: { readonly name: string; readonly content: string | Diagram }): Promise<void> {
     this.trouble("upload", key);
-    this.uploads.set(key, file.content);
+    this.uploads.set(key, typeof file.content === "string" ? file.content : JSON.stringify(file.content));
   }
 
   /** The data of what is posted under a key; fails if nothing is. */

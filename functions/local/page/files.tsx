@@ -2,9 +2,16 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { SeenFile } from "../workspace.ts";
 import { Icon } from "./icons.tsx";
 
-/** A file below a message: text can be read here, anything can be downloaded. */
+/** A file below a message: text can be read here, a picture is shown, anything can be downloaded. */
 export function FileCard({ file }: { file: SeenFile }): ReactNode {
   const [open, setOpen] = useState(false);
+  if (file.picture) {
+    return (
+      <a className="picture" href={file.url} target="_blank" rel="noreferrer">
+        <img src={file.url} alt={file.altText} />
+      </a>
+    );
+  }
   return (
     <div className="file">
       <Icon name="file" />
