@@ -35,7 +35,8 @@ export function loadDiagram(file: string): (title: string, diagram: DiagramData)
 }
 
 function layout(title: string, { path, breakAt, note }: DiagramData): Record<string, unknown> {
-  let y = 52;
+  const heading = wrapped(title, 50);
+  let y = 33 + heading.length * LINE;
   const stations = path.map((label, i) => {
     const state = i + 1 < breakAt ? "passed" : i + 1 === breakAt ? "broken" : "unreached";
     const colors = COLORS[state];
@@ -67,19 +68,28 @@ function layout(title: string, { path, breakAt, note }: DiagramData): Record<str
     return { from: (stations[i]?.y ?? 0) + (stations[i]?.height ?? 0), to, head: to - 7, color: COLORS[state].arrow, dashed: state === "unreached" };
   });
   const height = y - GAP + 24;
-  return { width: WIDTH, height, cardWidth: WIDTH - 1, cardHeight: height - 1, title: cut(xml(title), 58), stations, arrows };
+  return {
+    width: WIDTH,
+    height,
+    cardWidth: WIDTH - 1,
+    cardHeight: height - 1,
+    title: xml(title),
+    heading: heading.map((text, line) => ({ text, y: 34 + line * LINE })),
+    stations,
+    arrows,
+  };
 }
 
-/** At most two lines of about 54 characters, which is what fits at 14 px. */
-function wrapped(label: string): string[] {
+/** At most two lines of so many characters: 54 is what fits at 14 px. */
+function wrapped(label: string, characters = 54): string[] {
   const words = xml(label).split(/\s+/);
   const lines = [""];
   for (const word of words) {
     const last = lines.at(-1) as string;
-    if (last !== "" && last.length + word.length >= 54 && lines.length < 2) lines.push(word);
+    if (last !== "" && last.length + word.length >= characters && lines.length < 2) lines.push(word);
     else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
   }
-  return lines.map((line) => cut(line, 54));
+  return lines.map((line) => cut(line, characters));
 }
 
 /** XML has no control characters, not even escaped ones. */
