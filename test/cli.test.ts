@@ -178,13 +178,21 @@ describe("diagnose", () => {
     });
   });
 
-  test("a runbooks folder that does not load: file and reason, no stack", async () => {
+  test("a rule that does not load costs only itself: it is unchecked, with file and reason", async () => {
     const runbooks = join(scratch, "broken");
     cpSync(join(root, "runbooks"), runbooks, { recursive: true, filter: (path) => !path.endsWith("/fixtures") });
     const file = join(runbooks, "rules/bridge-netfilter-off/rule.yaml");
     writeFileSync(file, readFileSync(file, "utf8").replace("severity:", "severty:"));
     const ran = await netcheck(["diagnose", FAULT, "--json"], { NETCHECK_RUNBOOKS: runbooks });
-    expect(ran).toEqual({ code: 1, stdout: "", stderr: `netcheck: ${file}:4:1: severty: Unrecognized key: "severty"\n` });
+    const [diagnosis] = diagnosesIn(ran);
+    expect(diagnosis?.causes[0]?.rule).toBe("kube-forward-before-cilium");
+    const reason = `it could not be loaded: ${file}:4:1: severty: Unrecognized key: "severty"`;
+    expect(diagnosis?.unchecked).toContainEqual({ rule: "bridge-netfilter-off", reason });
+  });
+
+  test("a runbooks folder that is not there: file and reason, no stack", async () => {
+    const ran = await netcheck(["diagnose", FAULT], { NETCHECK_RUNBOOKS: join(scratch, "nowhere") });
+    expect(ran).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^netcheck: .*nowhere\/fixes: could not list it: ENOENT[^\n]*\n$/) });
   });
 
   test("a reader that goes away early (| head) is no error", async () => {

@@ -45,7 +45,7 @@ export function diagnose(
     causes,
     symptoms,
     risks: ofRole("risk"),
-    unchecked: [...undecided.map((outcome) => ({ rule: outcome.rule.file.id, reason: outcome.reason })), ...broken],
+    unchecked: [...undecided.map(({ rule, reason }) => ({ rule: rule.file.id, reason })), ...broken],
     unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
     unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? ""),
     stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length, ms: Math.round((elapsed() - started) * 10) / 10 },

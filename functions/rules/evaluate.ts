@@ -1,4 +1,5 @@
 import type { Capture } from "../facts/capture.ts";
+import { facts as allFacts, derivedFacts } from "../facts/index.ts";
 import type { FactReading, FactSet } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Program, Rule, Template } from "./compile.ts";
@@ -81,7 +82,7 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   for (const need of rule.needs) {
     const reading = facts.reading(need.fact);
     if (reading?.status !== "read") return { rule, verdict: "inconclusive", reason: `needs ${need.fact}: ${reading?.reason ?? "it was not collected"}` };
-    if (need.whole && !reading.complete) return { rule, verdict: "inconclusive", reason: `needs all of ${need.fact}: ${reading.reason}` };
+    if (need.whole && !reading.complete) return open(rule, `needs all of ${need.fact}: ${reading.reason}`, need.fact, facts);
   }
   const letErrors: string[] = [];
   for (const { name, program } of rule.lets) {
@@ -98,7 +99,7 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
     const used = [...rule.decidedBy].map((id) => facts.reading(id)).find((reading) => reading?.status === "read" && !reading.complete);
     const partial = needed ?? used;
     if (partial !== undefined && !holds(rule.settled, context)) {
-      return { rule, verdict: "inconclusive", reason: `${partial.id} is only partly known: ${partial.reason}` };
+      return open(rule, `${partial.id} is only partly known: ${partial.reason}`, partial.id, facts);
     }
     return { rule, verdict: "no-match", reason: "" };
   }
@@ -123,6 +124,25 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   };
   const parameters = parametersOf(rule, context);
   return { rule, verdict: "match", reason: "", finding, ...(parameters === undefined ? {} : { parameters }) };
+}
+
+/** Inconclusive, because only a part of a fact is known; with the one command that would settle it. */
+function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {
+  const command = commandOf(fact, facts);
+  const named = command === undefined || why.includes(command.slice(0, 40));
+  return { rule, verdict: "inconclusive", reason: named ? why : `${why}; to settle it: \`${command}\`` };
+}
+
+/** The command that prints a fact; of a derived one, the one of its first source that is not completely known. */
+function commandOf(id: string, facts: Facts): string | undefined {
+  const derived = derivedFacts.find((fact) => fact.id === id);
+  if (derived === undefined)
+    return allFacts
+      .find((fact) => fact.id === id)
+      ?.commands.find(({ each }) => each === undefined)
+      ?.argv.join(" ");
+  const missing = derived.from.find((source) => facts.reading(source)?.complete !== true);
+  return missing === undefined ? undefined : commandOf(missing, facts);
 }
 
 type Result = { readonly value: unknown } | { readonly error: string };

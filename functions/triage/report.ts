@@ -1,6 +1,7 @@
 import type { Cause, Diagnosis, Evidence, Finding } from "../rules/diagnosis.ts";
 import { type PreviewStep, preview } from "../rules/fix.ts";
 import type { Catalogue, Fix, Guide } from "../rules/load.ts";
+import { type UncheckedGroup, uncheckedGroups } from "../rules/unchecked.ts";
 import type { FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
 
 /**
@@ -55,6 +56,7 @@ export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined
 export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides">): Message {
   const [cause, ...others] = diagnosis.causes;
   const verdict = VERDICTS[diagnosis.verdict];
+  const open = uncheckedGroups(diagnosis.unchecked);
   return {
     template: "diagnosis",
     data: {
@@ -65,8 +67,8 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
       cause: cause === undefined ? null : causeData(cause, catalogue.guides.get(cause.rule)),
       others: [...others, ...diagnosis.symptoms, ...diagnosis.risks].slice(0, 8).map((finding) => otherData(finding, diagnosis)),
       othersMore: Math.max(0, others.length + diagnosis.symptoms.length + diagnosis.risks.length - 8),
-      unchecked: diagnosis.unchecked.slice(0, 6),
-      uncheckedMore: Math.max(0, diagnosis.unchecked.length - 6),
+      unchecked: open.slice(0, 6).map(uncheckedData),
+      uncheckedMore: open.slice(6).reduce((sum, { rules }) => sum + rules.length, 0),
       checked: diagnosis.stats.rules - diagnosis.unchecked.length,
       rules: diagnosis.stats.rules,
       lines: diagnosis.stats.lines,
@@ -77,6 +79,12 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
     },
   };
 }
+
+/** At most four rules are named: the file has all of them. */
+const uncheckedData = ({ rules, reason }: UncheckedGroup): Record<string, unknown> => ({
+  rule: rules.length > 4 ? `${rules.slice(0, 3).join(", ")} and ${rules.length - 3} more` : rules.join(", "),
+  reason,
+});
 
 function causeData(cause: Cause, guide: Guide | undefined): Record<string, unknown> {
   return {

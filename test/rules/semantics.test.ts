@@ -114,15 +114,31 @@ describe("what could not be looked at is inconclusive, with the reason", () => {
       "needs route: `ip route` failed with exit code 2: Cannot open netlink socket",
     ],
     ["it hung", [output("ip route", "", { exitCode: 124 })], "needs route: `ip route` ran into its time limit"],
-    ["it was cut", routes(LOCAL, { truncated: true }), "route is only partly known: `ip -4 route show table all`: the output was truncated"],
+    [
+      "it was cut",
+      routes(LOCAL, { truncated: true }),
+      "route is only partly known: `ip -4 route show table all`: the output was truncated; to settle it: `ip -j -4 route show table all`",
+    ],
     [
       "it was stopped half-way",
       routes(LOCAL, { exitCode: 124 }),
-      "route is only partly known: `ip -4 route show table all`: the command ran into its time limit",
+      "route is only partly known: `ip -4 route show table all`: the command ran into its time limit; to settle it: `ip -j -4 route show table all`",
     ],
-    ["a line is strange", routes(`${LOCAL}what is this\n`), "route is only partly known: `ip -4 route show table all`: 1 lines could not be read"],
-    ["it was filtered", [output("ip route | grep eth0", LOCAL)], "route is only partly known: `ip route | grep eth0`: it shows only a part"],
-    ["it shows one device", [output("ip route show dev eth0", LOCAL)], "route is only partly known: `ip route show dev eth0`: it shows only a part"],
+    [
+      "a line is strange",
+      routes(`${LOCAL}what is this\n`),
+      "route is only partly known: `ip -4 route show table all`: 1 lines could not be read; to settle it: `ip -j -4 route show table all`",
+    ],
+    [
+      "it was filtered",
+      [output("ip route | grep eth0", LOCAL)],
+      "route is only partly known: `ip route | grep eth0`: it shows only a part; to settle it: `ip -j -4 route show table all`",
+    ],
+    [
+      "it shows one device",
+      [output("ip route show dev eth0", LOCAL)],
+      "route is only partly known: `ip route show dev eth0`: it shows only a part; to settle it: `ip -j -4 route show table all`",
+    ],
     [
       "it is another namespace's",
       [output("ip netns exec pod ip route", DEFAULT)],
@@ -170,7 +186,7 @@ describe("absence is never concluded from a part", () => {
     expect(verdictOf(rule, ...routes(LOCAL), output("ip -d link show", eth1)).verdict).toBe("no-match");
     expect(said(verdictOf(rule, ...routes(LOCAL), output("ip -d link show", eth1, { truncated: true })))).toEqual({
       verdict: "inconclusive",
-      reason: "link is only partly known: `ip -d link show`: the output was truncated",
+      reason: "link is only partly known: `ip -d link show`: the output was truncated; to settle it: `ip -d -s -j link show`",
     });
   });
 
