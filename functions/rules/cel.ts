@@ -70,26 +70,64 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
     }
     case "object": {
       const shape = Object.entries(def.shape as Record<string, z.ZodType>).map(([key, field]) => ({ key, ...celType(env, field, name + pascal(key)) }));
-      class CelObject {}
-      Object.defineProperty(CelObject, "name", { value: name });
+      const CelObject = viewClass(name, shape);
       env.registerType(name, { ctor: CelObject, fields: Object.fromEntries(shape.map(({ key, name: type }) => [key, type])) });
-      const convert: Converter = (value) => {
-        const source = value as Record<string, unknown>;
-        const target = new CelObject() as Record<string, unknown>;
-        for (const { key, convert: field } of shape) {
-          const item = source[key];
-          if (item !== undefined) target[key] = field === identity ? item : field(item);
-        }
-        // not fields of the type, so rules cannot see them: what evidence is made of
-        if (source["output"] !== undefined) target["output"] = source["output"];
-        if (source["text"] !== undefined) target["text"] = source["text"];
-        return target;
-      };
+      const convert: Converter = (value) => new CelObject(value as Record<string, unknown>);
       return { name, convert };
     }
     default:
       throw new Error(`rules/cel: could not derive a CEL type for ${name}: zod type "${def.type}" is not among those facts may use`);
   }
+}
+
+/** No fact has a field of this name. */
+const SOURCE = Symbol("source");
+const KEYS = Symbol("keys");
+
+/** The fields of a fact's object as CEL sees it, those that are there; undefined for any other value. */
+export function fieldsOf(value: object): [string, unknown][] | undefined {
+  const keys = (value as { [KEYS]?: readonly string[] })[KEYS];
+  return keys?.map((key): [string, unknown] => [key, (value as Record<string, unknown>)[key]]).filter(([, field]) => field !== undefined);
+}
+
+/**
+ * A class whose instances show a fact's object as CEL wants it: whole numbers as BigInt, lists of views. Views, not copies: a node may have a
+ * 100,000 rows of which the rules look at two fields.
+ */
+function viewClass(name: string, shape: readonly { readonly key: string; readonly convert: Converter }[]): new (source: Record<string, unknown>) => object {
+  class View {
+    readonly [SOURCE]: Record<string, unknown>;
+    constructor(source: Record<string, unknown>) {
+      this[SOURCE] = source;
+    }
+    /** The fact's own object, for whoever prints a row. */
+    toJSON(): unknown {
+      return this[SOURCE];
+    }
+  }
+  Object.defineProperty(View, "name", { value: name });
+  Object.defineProperty(View.prototype, KEYS, { value: shape.map(({ key }) => key) });
+  for (const { key, convert } of shape) {
+    Object.defineProperty(View.prototype, key, {
+      get(this: View): unknown {
+        const item = this[SOURCE][key];
+        if (item === undefined || convert === identity) return item;
+        const converted = convert(item);
+        // a list is converted once
+        if (Array.isArray(converted)) Object.defineProperty(this, key, { value: converted });
+        return converted;
+      },
+    });
+  }
+  // not fields of the type, so rules cannot see them: what evidence is made of
+  for (const key of ["output", "text"])
+    if (!shape.some((field) => field.key === key))
+      Object.defineProperty(View.prototype, key, {
+        get(this: View): unknown {
+          return this[SOURCE][key];
+        },
+      });
+  return View;
 }
 
 const identity: Converter = (value) => value;

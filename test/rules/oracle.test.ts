@@ -6,6 +6,7 @@ import { RE2JS } from "@bufbuild/re2";
 import ipaddr from "ipaddr.js";
 import { describe, expect, test } from "vitest";
 import { readFacts } from "../../functions/facts/read.ts";
+import { fieldsOf } from "../../functions/rules/cel.ts";
 import type { Program, Rule } from "../../functions/rules/compile.ts";
 import { attempt, Facts } from "../../functions/rules/evaluate.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
@@ -79,6 +80,7 @@ function oracle(source: string, context: Record<string, unknown>): unknown {
   return isCelError(result) ? FAILED : plain(result);
 }
 const FAILED = "(fails)";
+const entries = (value: object): [string, unknown][] => fieldsOf(value) ?? Object.entries(value);
 
 /** Values of both libraries as plain ones: rows as objects, numbers with their type. */
 function plain(value: unknown): unknown {
@@ -86,14 +88,14 @@ function plain(value: unknown): unknown {
   if (typeof value === "number") return `double ${value}`;
   if (Array.isArray(value) || isCelList(value)) return [...value].map(plain);
   if (value instanceof Map || isCelMap(value)) return Object.fromEntries([...value.entries()].map(([key, item]) => [String(key), plain(item)]));
-  if (typeof value === "object" && value !== null) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+  if (typeof value === "object" && value !== null) return Object.fromEntries(entries(value).map(([key, item]) => [key, plain(item)]));
   return value;
 }
 
 /** A value of our library as the other one takes it. */
 function input(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(input);
-  if (typeof value === "object" && value !== null) return new Map(Object.entries(value).map(([key, item]) => [key, input(item)]));
+  if (typeof value === "object" && value !== null) return new Map(entries(value).map(([key, item]) => [key, input(item)]));
   return value;
 }
 
