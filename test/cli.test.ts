@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { SqliteStore } from "../functions/store/sqlite.ts";
+import { type Ran, runCli } from "./run-cli.ts";
 import { draft, incident } from "./store/drafts.ts";
 
 /** The `netcheck` command as a process: what it prints, where, and with which exit code (DESIGN C4, C5). */
@@ -18,19 +19,7 @@ const scratch = mkdtempSync(join(tmpdir(), "netcheck-cli-"));
 vi.setConfig({ testTimeout: 60_000 });
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-interface Ran {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function netcheck(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [cli, ...args], { cwd: scratch, env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: ["ignore", "pipe", "pipe"] });
-  const said = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
-  return new Promise((resolve, reject) => child.on("error", reject).on("close", (code) => resolve({ code, ...said })));
-}
+const netcheck = (args: readonly string[], env: Record<string, string> = {}): Promise<Ran> => runCli(args, scratch, env);
 
 /** DESIGN C5, key by key: nothing missing, nothing more. */
 const Finding = z.strictObject({
@@ -270,7 +259,7 @@ describe("rules, facts, fixes", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^kube-forward-before-cilium: match\n/);
     expect(stdout).toContain("fact     iptables: complete");
-    expect(stdout).toMatch(/let {6}misplaced = 1 item\(s\)\n.*\n +→ iptables-save -c:\d+: .*-A FORWARD .*-j KUBE-FORWARD/);
+    expect(stdout).toMatch(/let misplaced = 1 row\n.*\n(?: +\d+ .*\n)+ +→ iptables-save -c:\d+: .*-A FORWARD .*-j KUBE-FORWARD/);
     expect(stdout).toMatch(/^when {5}= true$/m);
     const blind = await netcheck(["rules", "explain", "kube-forward-before-cilium", handMade("blind", {})]);
     expect(blind.stdout).toMatch(/^kube-forward-before-cilium: inconclusive \(needs iptables: /);

@@ -204,7 +204,12 @@ describe("complete or not", () => {
   test("a save is everything, an empty one too", () => {
     expect(whole(save)).toBe(true);
     expect(whole({ command: "iptables-save -c", text: "", exitCode: 0 })).toBe(true);
-    expect(read({ command: "iptables-save", text: "", exitCode: 0 })).toEqual({ chains: [], rows: [], warnings: [] });
+    expect(read({ command: "iptables-save", text: "", exitCode: 0 })).toEqual({
+      chains: [],
+      rows: [],
+      warnings: [],
+      programs: [{ line: 1, output: 0, family: "ipv4", backend: "unknown" }],
+    });
   });
 
   test("filter and nat one by one are everything, one of them is not", () => {

@@ -36,7 +36,7 @@ const Address = z.object({
   flags: z.array(z.string()),
 });
 const Addresses = z.object({ rows: z.array(Address) });
-type Address = z.infer<typeof Address>;
+export type Address = z.infer<typeof Address>;
 
 const FLAGS = new Set(
   "secondary temporary nodad optimistic dadfailed home deprecated tentative permanent mngtmpaddr noprefixroute autojoin stable-privacy dynamic".split(" "),

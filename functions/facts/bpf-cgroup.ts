@@ -25,8 +25,11 @@ const BpfCgroup = z.object({
   /** True in listings of what is in effect, which repeat the programs of the cgroups above. */
   effective: z.boolean(),
 });
-const BpfCgroups = z.object({ rows: z.array(BpfCgroup) });
+/** A listing that begins at the root and shows everything below it: what is attached to the root stands in it, first. */
+const Tree = z.object({ line: z.int(), root: z.string() });
+const BpfCgroups = z.object({ rows: z.array(BpfCgroup), trees: z.array(Tree) });
 export type BpfCgroup = z.infer<typeof BpfCgroup>;
+type BpfCgroups = z.infer<typeof BpfCgroups>;
 
 const HEADER = /^(?:CgroupPath|ID\s+AttachType\s+(?:AttachFlags\s+)?Name)$/;
 const PATH = /^(\/.*)$/;
@@ -61,7 +64,12 @@ export const bpfCgroup = defineFact({
     const call = bpftoolCall(argv);
     const cgroup = call?.command === "show" ? (pathOf(call.rest[0]) ?? "") : undefined;
     const add = collector(view.format === "effective");
-    if (!isJson(text)) return unparsed.with({ rows: fromText(text, cgroup, add, unparsed) });
+    const finish = (rows: BpfCgroup[]) => {
+      const first = view.complete ? rows[0] : undefined;
+      const trees = first === undefined ? [] : [{ ...placeOf(first), root: pathOf(call?.rest[0]) ?? "/sys/fs/cgroup" }];
+      return unparsed.with({ rows, trees });
+    };
+    if (!isJson(text)) return finish(fromText(text, cgroup, add, unparsed));
     const elements =
       cgroup === undefined
         ? nestedElements(text, ["programs"], "cgroup", unparsed)
@@ -77,10 +85,12 @@ export const bpfCgroup = defineFact({
           Object.assign(add(line, pathOf(label) ?? "", programId, attachType, asString(value["attach_flags"]), asString(value["name"])), { text: quote }),
         );
     }
-    return unparsed.with({ rows });
+    return finish(rows);
   },
   merge: mergeCgroups,
 });
+
+const placeOf = (row: BpfCgroup & { text?: string }) => ({ line: row.line, ...(row.text === undefined ? {} : { text: row.text }) });
 
 /** Makes rows, counting positions per attach point. */
 function collector(effective: boolean) {
@@ -122,7 +132,7 @@ function pathOf(path: string | undefined): string | undefined {
 }
 
 /** A cgroup listed by several outputs comes from the best of them: a tree and `cgroup show` of one path overlap. */
-function mergeCgroups(parts: readonly Part<{ rows: BpfCgroup[] }>[]): { rows: BpfCgroup[] } {
+function mergeCgroups(parts: readonly Part<BpfCgroups>[]): BpfCgroups {
   const rows: BpfCgroup[] = [];
   const seen = { attached: new Set<string>(), effective: new Set<string>() };
   let wholeTree = false;
@@ -134,5 +144,5 @@ function mergeCgroups(parts: readonly Part<{ rows: BpfCgroup[] }>[]): { rows: Bp
     for (const row of own) covered.add(row.cgroup);
     wholeTree ||= part.complete && part.view.scope === "";
   }
-  return { rows };
+  return { rows, trees: parts.flatMap((part) => (part.sample === 1 ? part.value.trees : [])) };
 }

@@ -23,6 +23,10 @@ const BpfNet = z.object({
   programId: z.int(),
   /** Of tcx, netkit and newer xdp attachments. */
   linkId: z.int().optional(),
+  /** How many programs of this name stand at this hook of this interface; 1 for one without a name. */
+  namesakes: z.int(),
+  /** 1 for the one of them that was loaded last (program ids grow), 2 for the one before it, … */
+  generation: z.int(),
 });
 const BpfHook = z.object({
   line: z.int(),
@@ -35,6 +39,7 @@ const BpfNets = z.object({
   others: z.array(BpfHook),
 });
 type BpfNet = z.infer<typeof BpfNet>;
+type Attachment = Omit<BpfNet, "namesakes" | "generation">;
 type BpfHook = z.infer<typeof BpfHook>;
 type Mode = NonNullable<BpfNet["mode"]>;
 
@@ -62,12 +67,30 @@ export const bpfNet = defineFact({
   parse({ text: given }) {
     const unparsed = new UnparsedLines();
     const text = withoutPromptLines(given);
-    return unparsed.with(isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed));
+    const { rows, others } = isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed);
+    return unparsed.with({ rows: withGenerations(rows), others });
   },
 });
 
-function fromJson(text: string, unparsed: UnparsedLines): { rows: BpfNet[]; others: BpfHook[] } {
-  const rows: BpfNet[] = [];
+/** Counts the programs of one name at one place, the newest first. */
+function withGenerations(rows: readonly Attachment[]): BpfNet[] {
+  const places = new Map<string, number[]>();
+  const placeOf = (row: Attachment): string => `${row.interface}(${row.index ?? ""}) ${row.hook} ${row.name ?? ""}`;
+  for (const row of rows) {
+    if (row.name === undefined) continue;
+    const ids = places.get(placeOf(row)) ?? [];
+    places.set(placeOf(row), ids);
+    if (!ids.includes(row.programId)) ids.push(row.programId);
+  }
+  for (const ids of places.values()) ids.sort((a, b) => b - a);
+  return rows.map((row) => {
+    const ids = row.name === undefined ? [row.programId] : (places.get(placeOf(row)) ?? []);
+    return { ...row, namesakes: ids.length, generation: ids.indexOf(row.programId) + 1 };
+  });
+}
+
+function fromJson(text: string, unparsed: UnparsedLines): { rows: Attachment[]; others: BpfHook[] } {
+  const rows: Attachment[] = [];
   const others: BpfHook[] = [];
   for (const { value, line, text: quote, list } of nestedElements(text, ["xdp", "tc", "netfilter"], "", unparsed)) {
     const before = rows.length + others.length;
@@ -82,7 +105,7 @@ function fromJson(text: string, unparsed: UnparsedLines): { rows: BpfNet[]; othe
       for (const attachment of several as Record<string, unknown>[]) {
         const id = attachment === value ? programId : asInteger(attachment?.["id"]);
         if (id === undefined) continue;
-        const row: BpfNet & { text: string } = { ...base, programId: id, text: quote };
+        const row: Attachment & { text: string } = { ...base, programId: id, text: quote };
         const mode = asString(attachment["mode"]);
         if (mode === "driver" || mode === "generic" || mode === "offload") row.mode = mode;
         const name = asString(value["name"]);
@@ -97,8 +120,8 @@ function fromJson(text: string, unparsed: UnparsedLines): { rows: BpfNet[]; othe
   return { rows, others };
 }
 
-function fromText(text: string, unparsed: UnparsedLines): { rows: BpfNet[]; others: BpfHook[] } {
-  const rows: BpfNet[] = [];
+function fromText(text: string, unparsed: UnparsedLines): { rows: Attachment[]; others: BpfHook[] } {
+  const rows: Attachment[] = [];
   const others: BpfHook[] = [];
   let section = "";
   for (const { line, text: content } of lines(text)) {
@@ -126,7 +149,7 @@ function fromText(text: string, unparsed: UnparsedLines): { rows: BpfNet[]; othe
         string,
         string | undefined,
       ];
-      const row: BpfNet = { line, interface: device, index: Number(index), hook: kind, programId: Number(programId) };
+      const row: Attachment = { line, interface: device, index: Number(index), hook: kind, programId: Number(programId) };
       if (name !== undefined) row.name = name;
       if (linkId !== undefined && linkId !== "0") row.linkId = Number(linkId);
       rows.push(row);

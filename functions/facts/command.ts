@@ -76,6 +76,16 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
+    } else if (CONTAINER_TOOLS.has(program)) {
+      const inner = insideContainer(rest);
+      if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, foreign };
+      foreign = foreign || !inner.node;
+      rest = inner.argv;
+    } else if (program === "ssh" || (program === "minikube" && rest[1] === "ssh")) {
+      const remote = afterOptions(program === "ssh" ? rest : rest.slice(1), SSH_VALUES).slice(program === "ssh" ? 1 : 0);
+      if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, foreign };
+      // the far end's shell splits the words once more
+      rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
     } else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
       rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
@@ -84,6 +94,53 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   }
   filtered = filtered && rest.length > 0;
   return { argv: rest, filtered, foreign };
+}
+
+const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
+/** Options of these tools, and of ssh, with a value in the next word. */
+const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", "--namespace", "--container", "--context", "--kubeconfig", "--cluster"];
+CONTAINER_VALUES.push("--user", "--workdir", "--env", "--runtime-endpoint", "--config", "--host", "--image", "--profile", "--target", "--as", "--server", "-s");
+const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
+
+/** Pods and containers that run in the network namespace of the node: what is run in them, the node itself answers. */
+const HOST_NETWORK =
+  /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd)(?:[-_/$]|$)/i;
+/** Containers that are a whole node: kind, k3d, minikube. */
+const NODE_CONTAINER = /^(?:[\w.-]{1,60}-(?:control-plane|worker)\d{0,3}|k3d-[\w.-]{1,60}-(?:server|agent)-\d{1,3}|minikube(?:-m\d{2})?)$/;
+/** What an agent's own tool prints is about the node, wherever it was asked. */
+const AGENT_TOOLS = new Set([
+  "cilium",
+  "cilium-dbg",
+  "cilium-agent",
+  "cilium-health",
+  "calicoctl",
+  "calico-node",
+  "birdcl",
+  "aws-cni-support.sh",
+  "kube-proxy",
+]);
+
+/**
+ * `kubectl exec`, `oc rsh`, `oc debug node/…`, `kubectl debug node/…`, `crictl exec`, `docker exec` and the like: the command behind them, and whether
+ * the node's own network namespace answered it. It does for debug containers of a node, for agents that run with hostNetwork (known by the name of the
+ * pod or container), for nodes that are containers, and for the agents' own tools. Every other container counts as foreign.
+ * Undefined if it is another subcommand (`kubectl logs`).
+ */
+function insideContainer(argv: readonly string[]): { argv: string[]; node: boolean } | undefined {
+  const first = argv[0]?.endsWith("k3s") === true ? argv.slice(1) : argv;
+  const start = afterOptions(first, CONTAINER_VALUES);
+  const verb = start[0];
+  if (verb !== "exec" && verb !== "debug" && verb !== "rsh") return undefined;
+  const target = afterOptions(start, CONTAINER_VALUES);
+  const name = target[0] ?? "";
+  let rest = afterOptions(target, CONTAINER_VALUES);
+  if (rest[0] === "--") rest = rest.slice(1);
+  if (name === "" || name === "--" || rest.length === 0) return undefined;
+  if (verb === "debug") return { argv: rest, node: /^nodes?\//.test(name) };
+  const container = optionValue(argv, "-c", "--container") ?? "";
+  const program = baseName(rest[0] as string);
+  const node = HOST_NETWORK.test(name) || HOST_NETWORK.test(container) || NODE_CONTAINER.test(name) || AGENT_TOOLS.has(program);
+  return { argv: rest, node };
 }
 
 /** `2>/dev/null`, `2>&1`, and `> file`, where the file is a word of its own. */

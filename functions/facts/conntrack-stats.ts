@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
+import { growth, samples } from "./sampled.ts";
 
 /**
  * Counters of connection tracking since boot, per CPU.
@@ -49,6 +51,8 @@ const ConntrackStats = z.object({
   rows: z.array(Cpu),
   /** One row, over all CPUs. None if the table of counters was not there. */
   totals: z.array(Totals),
+  /** Entries in the table (`conntrack -C`). */
+  counts: z.array(z.object({ line: z.int(), count: z.int() })),
 });
 type Cpu = z.infer<typeof Cpu>;
 type Totals = z.infer<typeof Totals>;
@@ -84,40 +88,68 @@ const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/stat\/(?:nf|ip)_co
 export const conntrackStats = defineFact({
   id: "conntrack-stats",
   title: "Counters of connection tracking (two samples)",
-  commands: [{ argv: ["conntrack", "-S"], samples: 2 }],
+  commands: [
+    { argv: ["conntrack", "-S"], samples: 2 },
+    // where the tool is not installed
+    { argv: ["cat", "/proc/net/stat/nf_conntrack"], samples: 2 },
+  ],
   recognize(argv): View | undefined {
     if (argv[0] === "cat" && argv.length === 2 && FILES.test(argv[1] as string)) return { format: "proc", complete: true, scope: "", rank: 1 };
+    if (argv[0] === "conntrack" && argv.length === 2 && (argv[1] === "-C" || argv[1] === "--count")) {
+      return { format: "count", complete: true, scope: "count", rank: 1 };
+    }
     if (argv[0] !== "conntrack" || !argv.some((word) => word === "-S" || word === "--stats")) return undefined;
     return { format: "conntrack", complete: argv.length === 2, scope: "", rank: 2 };
   },
   schema: ConntrackStats,
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
-    const rows: Cpu[] = [];
+    let rows: Cpu[] = [];
+    // people paste two samples into one text: the CPUs, or the names, begin again
+    let earlier: Totals | undefined;
+    const counts: ConntrackStats["counts"] = [];
     let vertical: (Counts & Row) | undefined;
+    let seen = new Set<string>();
     let header: (Counter | undefined)[] | undefined;
     for (const { line, text: content } of lines(text)) {
       const first = content.trimStart();
-      if (view.format === "proc" && first.startsWith("entries")) header = headerOf(first);
+      if (view.format === "count" && /^\d{1,10}$/.test(first)) counts.push({ line, count: Number(first) });
+      else if (view.format === "proc" && first.startsWith("entries")) header = headerOf(first);
       else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
       else if (CPU_LINE.test(first)) {
         const row = cpuRow(first, line);
         if (row === undefined) unparsed.add(line, content);
-        else rows.push(row);
+        else {
+          if (rows.some((other) => other.cpu === row.cpu)) {
+            earlier ??= totalsOf(rows);
+            rows = [];
+          }
+          rows.push(row);
+        }
       } else {
         const pair = VERTICAL.exec(first);
         const name = pair?.[1] ?? "";
         if (pair !== null && (Object.hasOwn(NAMES, name) || IGNORED.has(name))) {
+          if (seen.has(name) && name !== "(null)") {
+            earlier ??= vertical === undefined ? undefined : totalsOf([vertical]);
+            vertical = undefined;
+            seen = new Set();
+          }
+          seen.add(name);
           vertical ??= { line };
+          // of the lines of one sample, the one that tells the most
+          if (name === "insert_failed") vertical.line = line;
           const counter = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;
           if (counter !== undefined) vertical[counter] = Number(pair[2]);
         } else if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
       }
     }
-    const totals = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
-    return unparsed.with({ rows, totals });
+    const [last] = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
+    const totals = last === undefined ? [] : [earlier === undefined ? last : grown(earlier, last)];
+    return unparsed.with({ rows, totals, counts });
   },
   merge: mergeStats,
+  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
 });
 
 /** `cpu=0 found=0 …`; undefined if a word is not a counter we know. */
@@ -165,29 +197,28 @@ function totalsOf(rows: readonly (Counts & Row)[]): Totals {
 
 /** The newest sample of the best format, with what grew since the one before. */
 function mergeStats(parts: readonly Part<ConntrackStats>[]): ConntrackStats {
-  const best = parts.toSorted((a, b) => rankOf(b) - rankOf(a));
-  const format = best[0]?.view.format;
-  const before = best.find((part) => part.view.format === format && part.sample === 1);
-  const after = best.find((part) => part.view.format === format && part.sample === 2);
-  const newest = after ?? before ?? best[0];
-  if (newest === undefined) return { rows: [], totals: [] };
+  const counts = parts.flatMap((part) => part.value.counts);
+  const [pair] = samples(parts.filter((part) => part.view.format !== "count"));
+  if (pair === undefined) return { rows: [], totals: [], counts };
+  const { before, after } = pair;
   const [old] = before?.value.totals ?? [];
-  const [now] = newest.value.totals;
-  if (after === undefined || old === undefined || now === undefined) return newest.value;
-  const totals: Totals = { ...now, sampled: true };
-  const seconds = after.at === undefined || before?.at === undefined ? undefined : Math.round((after.at - before.at) * 1000) / 1000;
+  const [now] = after.value.totals;
+  const unlike = before !== undefined && before.value.rows.length !== after.value.rows.length;
+  if (before === undefined || old === undefined || now === undefined || unlike) return { ...after.value, counts };
+  const totals = grown(old, now);
+  const seconds = after.at === undefined || before.at === undefined ? undefined : Math.round((after.at - before.at) * 1000) / 1000;
   if (seconds !== undefined && seconds > 0) totals.seconds = seconds;
-  const grown = (counter: Counter) => {
-    const delta = (now[counter] ?? 0) - (old[counter] ?? 0);
-    return delta >= 0 ? delta : undefined;
-  };
+  return { rows: after.value.rows, totals: [totals], counts };
+}
+
+/** `now` with what it has more than `old`; a counter that went down was reset between. */
+function grown(old: Totals, now: Totals): Totals {
   const deltas = {
-    invalidDelta: grown("invalid"),
-    insertFailedDelta: grown("insertFailed"),
-    dropDelta: grown("drop"),
-    earlyDropDelta: grown("earlyDrop"),
-    searchRestartDelta: now.searchRestart === undefined ? undefined : grown("searchRestart"),
+    invalidDelta: growth(old.invalid, now.invalid),
+    insertFailedDelta: growth(old.insertFailed, now.insertFailed),
+    dropDelta: growth(old.drop, now.drop),
+    earlyDropDelta: growth(old.earlyDrop, now.earlyDrop),
+    searchRestartDelta: now.searchRestart === undefined ? undefined : growth(old.searchRestart ?? 0, now.searchRestart),
   };
-  for (const [name, delta] of Object.entries(deltas)) if (delta !== undefined) Object.assign(totals, { [name]: delta });
-  return { rows: newest.value.rows, totals: [totals] };
+  return { ...now, sampled: true, ...present(deltas) };
 }

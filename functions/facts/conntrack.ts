@@ -43,7 +43,7 @@ const ConntrackEntry = z.object({
   replyBytes: z.int().optional(),
 });
 const Conntrack = z.object({ rows: z.array(ConntrackEntry) });
-type ConntrackEntry = z.infer<typeof ConntrackEntry>;
+export type ConntrackEntry = z.infer<typeof ConntrackEntry>;
 
 /** More entries than this are counted as unread, not kept. */
 const MAX_ENTRIES = 200_000;

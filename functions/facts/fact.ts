@@ -9,12 +9,14 @@ import type { z } from "zod";
 
 /** A command netcheck runs on a node. Constant: nothing from a chat, a page or a node ever becomes part of it. */
 export interface Command {
-  /** Program and arguments. `{}` is replaced by each number that `each` prints, and by nothing else. */
+  /** Program and arguments. `{}` is replaced by each number or name that `each` prints, and by nothing else. */
   readonly argv: readonly string[];
   /** 2: run twice, the runbook's sampling interval apart, because the output holds counters. */
   readonly samples?: 1 | 2;
   /** A constant POSIX sh snippet that prints numbers (ids), one a line. The command runs once for each; anything that is not a number is ignored. */
   readonly each?: string;
+  /** What `each` prints instead of numbers: names of network interfaces. Anything that the kernel or a shell could take for something else is ignored. */
+  readonly eachOf?: "interface";
 }
 
 /** What one command line shows of a fact. */
@@ -39,6 +41,12 @@ export interface Input {
   readonly sample: number;
   readonly exitCode: number | undefined;
   readonly stderr: string;
+  /** When the command began, as far as the capture tells: seconds since 1970. What turns the times of log lines into ages. */
+  readonly startedAt?: number | undefined;
+  /** True if a collector ran the command and noted when; false if a person may have pasted its output later. */
+  readonly live?: boolean;
+  /** True if the end of the text is missing. */
+  readonly truncated?: boolean;
 }
 
 /** A line that no pattern of the fact accounts for. `text` is cut at 400 characters. */
@@ -104,8 +112,9 @@ export interface DerivedFact<T = unknown> {
   readonly from: readonly string[];
   readonly schema: z.ZodType<T>;
   /** `values` holds the facts named in `from`; those that could not be read are absent. */
+  /** `whole` names those of them that are complete: only of these anything may be concluded from what is not there. */
   // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
-  readonly derive: (values: Readonly<Record<string, any>>) => T;
+  readonly derive: (values: Readonly<Record<string, any>>, whole: ReadonlySet<string>) => T;
 }
 
 /** Checks the shape at compile time and returns the fact as it is. */

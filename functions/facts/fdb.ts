@@ -29,8 +29,11 @@ const Entry = z.object({
   /** "permanent", "static" or "stale"; absent for an entry that was learned and is in use. */
   state: z.string().optional(),
 });
-const Fdb = z.object({ rows: z.array(Entry) });
+/** A device whose entries were all seen: what is not in `rows` is not there. "*" stands for every device. */
+const Listing = z.object({ line: z.int(), interface: z.string() });
+const Fdb = z.object({ rows: z.array(Entry), listings: z.array(Listing) });
 type Entry = z.infer<typeof Entry>;
+export type Fdb = z.infer<typeof Fdb>;
 
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
 const NAME = /^[!-~]{1,31}$/;
@@ -48,6 +51,9 @@ const IGNORED = new Map([
   ["used", /^\d{1,10}\/\d{1,10}$/],
 ]);
 
+/** All entries of one device, without those that its bridge keeps for others. */
+const DEVICE_SCOPE = /^(?:dev|brport) (\S{1,31})$/;
+
 export const fdb = defineFact({
   id: "fdb",
   title: "Forwarding database of bridges and vxlan devices",
@@ -58,31 +64,40 @@ export const fdb = defineFact({
     const words = argv.slice(1).filter((word) => !word.startsWith("-"));
     if (!/^f(?:d|db)?$/.test(words[0] ?? "") || !/^(?:s|sh|sho|show|l|ls|li|lis|list|g|ge|get)?$/.test(words[1] ?? "")) return undefined;
     const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
-    return { format: json ? "json" : "text", complete: words.length <= 2, scope: words.slice(2).join(" "), rank: json ? 3 : 2 };
+    const scope = words.slice(2).join(" ");
+    return { format: json ? "json" : "text", complete: scope === "" || DEVICE_SCOPE.test(scope), scope, rank: json ? 3 : 2 };
   },
   schema: Fdb,
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     const rows: Entry[] = [];
+    // `bridge fdb show dev flannel.1` does not repeat the device
+    const device = /(?:^| )(?:dev|brport) (\S{1,31})(?: |$)/.exec(view.scope)?.[1];
     if (view.format === "json") {
       for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-        const row = fromJson(value);
+        const row = fromJson(value, device);
         if (row !== undefined) rows.push(Object.assign({ line, ...row }, { text: quote }));
         else if (Object.keys(value).length > 0) unparsed.add(line, quote);
       }
-      return unparsed.with({ rows });
+      return unparsed.with({ rows, listings: [] });
     }
     for (const { line, text: content } of lines(text)) {
-      const row = fromText(content.trimStart());
+      const row = fromText(content.trimStart(), device);
       if (row !== undefined) rows.push({ line, ...row });
       else if (!isPromptLine(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows });
+    // whether it shows all of them is known when the parts are put together
+    return unparsed.with({ rows, listings: [] });
   },
+  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
   merge(parts) {
     const best = ranked(parts);
     const whole = best.find((part) => part.complete && part.view.scope === "");
-    if (whole !== undefined) return whole.value;
+    if (whole !== undefined) return { rows: whole.value.rows, listings: [{ line: 1, interface: "*" }] };
+    const listings = best.flatMap((part) => {
+      const device = part.complete ? DEVICE_SCOPE.exec(part.view.scope)?.[1] : undefined;
+      return device === undefined ? [] : [{ line: 1, interface: device }];
+    });
     const rows = new Map<string, Entry>();
     for (const part of best) {
       for (const row of part.value.rows) {
@@ -90,19 +105,20 @@ export const fdb = defineFact({
         if (!rows.has(key)) rows.set(key, row);
       }
     }
-    return { rows: [...rows.values()] };
+    return { rows: [...rows.values()], listings };
   },
 });
 
 type Draft = Omit<Entry, "line">;
 const draft = (mac: string, name: string): Draft => ({ mac: mac.toLowerCase(), interface: name, permanent: false, self: false, externLearn: false });
 
-function fromText(content: string): Draft | undefined {
+function fromText(content: string, device: string | undefined): Draft | undefined {
   const words = content.split(/\s+/);
-  const [mac, dev, name] = words;
-  if (mac === undefined || !MAC.test(mac) || dev !== "dev" || name === undefined) return undefined;
+  const [mac, dev, shown] = words;
+  const name = dev === "dev" ? shown : device;
+  if (mac === undefined || !MAC.test(mac) || name === undefined) return undefined;
   const row = draft(mac, name);
-  for (let i = 3; i < words.length; i++) {
+  for (let i = dev === "dev" ? 3 : 1; i < words.length; i++) {
     const word = words[i] as string;
     const value = words[i + 1] ?? "";
     const ignored = IGNORED.get(word);
@@ -126,9 +142,9 @@ function fromText(content: string): Draft | undefined {
   return row;
 }
 
-function fromJson(value: Record<string, unknown>): Draft | undefined {
+function fromJson(value: Record<string, unknown>, device: string | undefined): Draft | undefined {
   const mac = asString(value["mac"]);
-  const name = asString(value["ifname"]);
+  const name = asString(value["ifname"]) ?? device;
   if (mac === undefined || !MAC.test(mac) || name === undefined) return undefined;
   const row = draft(mac, name);
   const flags = asStrings(value["flags"]);

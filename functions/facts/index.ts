@@ -1,4 +1,7 @@
 import { address } from "./address.ts";
+import { addressConflict } from "./address-conflict.ts";
+import { agentLog } from "./agent-log.ts";
+import { arping } from "./arping.ts";
 import { bpfCgroup } from "./bpf-cgroup.ts";
 import { bpfLink } from "./bpf-link.ts";
 import { bpfMap } from "./bpf-map.ts";
@@ -6,28 +9,77 @@ import { bpfMapDump } from "./bpf-map-dump.ts";
 import { bpfNet } from "./bpf-net.ts";
 import { bpfProgram } from "./bpf-program.ts";
 import { bridge } from "./bridge.ts";
+import { calicoNode } from "./calico-node.ts";
+import { cardDrops } from "./card-drops.ts";
+import { ciliumAgent } from "./cilium-agent.ts";
+import { ciliumMap } from "./cilium-map.ts";
+import { ciliumService } from "./cilium-service.ts";
+import { ciliumStatus } from "./cilium-status.ts";
+import { clock } from "./clock.ts";
+import { clusterNode } from "./cluster-node.ts";
+import { cni } from "./cni.ts";
+import { cniConfig } from "./cni-config.ts";
+import { cniMessage } from "./cni-message.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
+import { conntrackUsage } from "./conntrack-usage.ts";
+import { duplicateRule } from "./duplicate-rule.ts";
 import { ebtables } from "./ebtables.ts";
+import { ethtoolFeatures } from "./ethtool-features.ts";
+import { ethtoolStatistics } from "./ethtool-statistics.ts";
 import type { AnyFact, DerivedFact } from "./fact.ts";
 import { fdb } from "./fdb.ts";
+import { fullQueue } from "./full-queue.ts";
+import { instanceMetadata } from "./instance-metadata.ts";
+import { ipamd } from "./ipamd.ts";
+import { ipset } from "./ipset.ts";
 import { iptables } from "./iptables.ts";
+import { ipvs } from "./ipvs.ts";
 import { kernelLog } from "./kernel-log.ts";
+import { kubeProxy } from "./kube-proxy.ts";
 import { link } from "./link.ts";
+import { linkEvent } from "./link-event.ts";
+import { localDns } from "./local-dns.ts";
 import { module } from "./module.ts";
+import { mtuConflict } from "./mtu-conflict.ts";
 import { neighbor } from "./neighbor.ts";
+import { neighborStats } from "./neighbor-stats.ts";
+import { neighborTable } from "./neighbor-table.ts";
+import { networkManager } from "./network-manager.ts";
+import { networkd } from "./networkd.ts";
 import { nft } from "./nft.ts";
+import { nstat } from "./nstat.ts";
 import { os } from "./os.ts";
 import { ovs } from "./ovs.ts";
+import { packetPath } from "./packet-path.ts";
+import { podDns } from "./pod-dns.ts";
+import { podEvent } from "./pod-event.ts";
+import { podPath } from "./pod-path.ts";
+import { process } from "./process.ts";
+import { resolvConf } from "./resolv-conf.ts";
+import { reversePath } from "./reverse-path.ts";
 import { route } from "./route.ts";
+import { routeLookup } from "./route-lookup.ts";
 import { rule } from "./rule.ts";
+import { serviceProxy } from "./service-proxy.ts";
+import { socket } from "./socket.ts";
+import { socketCount } from "./socket-count.ts";
 import { socketLb } from "./socket-lb.ts";
+import { socketSummary } from "./socket-summary.ts";
+import { softnet } from "./softnet.ts";
+import { staleServiceFlow } from "./stale-service-flow.ts";
 import { sysctl } from "./sysctl.ts";
+import { tc } from "./tc.ts";
+import { tcpMemory } from "./tcp-memory.ts";
 import { tool } from "./tool.ts";
+import { unit } from "./unit.ts";
+import { vtep } from "./vtep.ts";
 
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
 export const facts: readonly AnyFact[] = [
   address,
+  agentLog,
+  arping,
   bpfCgroup,
   bpfLink,
   bpfMap,
@@ -35,23 +87,73 @@ export const facts: readonly AnyFact[] = [
   bpfNet,
   bpfProgram,
   bridge,
+  calicoNode,
+  ciliumMap,
+  ciliumService,
+  ciliumStatus,
+  clock,
+  clusterNode,
+  cniConfig,
   conntrack,
   conntrackStats,
   ebtables,
+  ethtoolFeatures,
+  ethtoolStatistics,
   fdb,
+  instanceMetadata,
+  ipamd,
+  ipset,
   iptables,
+  ipvs,
   kernelLog,
+  kubeProxy,
   link,
   module,
   neighbor,
+  neighborStats,
+  networkd,
+  networkManager,
   nft,
+  nstat,
   os,
   ovs,
+  podEvent,
+  process,
+  resolvConf,
   route,
   rule,
+  socket,
+  socketSummary,
+  softnet,
   sysctl,
+  tc,
   tool,
+  unit,
 ];
 
 /** Facts computed from others. A derived fact stands behind the ones that it is derived from. */
-export const derivedFacts: readonly DerivedFact[] = [socketLb];
+export const derivedFacts: readonly DerivedFact[] = [
+  ciliumAgent,
+  socketLb,
+  routeLookup,
+  addressConflict,
+  neighborTable,
+  mtuConflict,
+  linkEvent,
+  reversePath,
+  packetPath,
+  duplicateRule,
+  cardDrops,
+  conntrackUsage,
+  fullQueue,
+  socketCount,
+  staleServiceFlow,
+  tcpMemory,
+  podDns,
+  localDns,
+  serviceProxy,
+  cni,
+  cniMessage,
+  vtep,
+  podPath,
+];

@@ -26,11 +26,12 @@ export function merge(parts: readonly Part<Iptables>[]): Iptables {
   const samples = parts.filter((part) => part.sample === 1);
   const views = (samples.length > 0 ? samples : parts).map(settled);
   const value = choose(views);
+  const programs = samples.filter((part) => part.complete).flatMap((part) => part.value.programs);
   for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
   const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
   const named = <R extends { family: Family; backend: Backend }>(row: R): R =>
     row.backend === "unknown" && unnamed[row.family] !== "unknown" ? { ...row, backend: unnamed[row.family] } : row;
-  return { chains: value.chains.map(named), rows: value.rows.map(named), warnings: views.flatMap((view) => view.warnings) };
+  return { chains: value.chains.map(named), rows: value.rows.map(named), warnings: views.flatMap((view) => view.warnings), programs };
 }
 
 interface Settled extends Iptables {
@@ -48,7 +49,7 @@ function settled(part: Part<Iptables>): Settled {
   const lastLine = value.chains.at(-1)?.line ?? 0;
   const doubtful = (chain: IptablesChain) => cut && chain.complete && (view.format === "rules" || (view.format === "list" && chain.line === lastLine));
   const chains = cut ? value.chains.map((chain) => (doubtful(chain) ? { ...chain, complete: false } : chain)) : value.chains;
-  return { chains, rows: value.rows, warnings: value.warnings, rank: view.rank, scope: view.scope };
+  return { chains, rows: value.rows, warnings: value.warnings, programs: value.programs, rank: view.rank, scope: view.scope };
 }
 
 /** True if a backend was used: rules, chains of its own, or a policy that is not the default. */
@@ -132,7 +133,7 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
 }
 
 /**
- * Writes `packetsDelta` into the rows of the first sample. A rule is the same if text and place in the chain are, and the chain is as long as before;
+ * Writes `packetsDelta` into the chains and rows of the first sample. A rule is the same if text and place in the chain are, and the chain is as long as before;
  * else if it is the only rule of that text in the chain.
  */
 function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptables, "chains" | "rows">): void {
@@ -141,9 +142,15 @@ function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptabl
   const lengths = new Map<string, number>();
   for (const { family, backend, table, name, rules } of first.chains) lengths.set(chainKey(family, backend, table, name), rules);
   const changed = new Set<string>();
-  for (const { family, backend, table, name, rules } of second.chains) {
+  const policies = new Map<string, number>();
+  for (const { family, backend, table, name, rules, packets } of second.chains) {
     const key = chainKey(family, backend, table, name);
     if (lengths.get(key) !== rules) changed.add(key);
+    if (packets !== undefined) policies.set(key, packets);
+  }
+  for (const chain of first.chains) {
+    const later = chain.packets === undefined ? undefined : policies.get(chainKey(chain.family, chain.backend, chain.table, chain.name));
+    if (later !== undefined && later >= (chain.packets ?? 0)) chain.packetsDelta = later - (chain.packets ?? 0);
   }
   const isChanged = (row: IptablesRow) => changed.size > 0 && changed.has(chainKey(row.family, row.backend, row.table, row.chain));
   const ruleKey = (row: IptablesRow) => `${chainKey(row.family, row.backend, row.table, row.chain)} ${row.spec}`;

@@ -19,6 +19,8 @@ const IptablesChain = z.object({
   /** What the policy took; built-in chains only. */
   packets: z.int().optional(),
   bytes: z.int().optional(),
+  /** What the policy took between the two samples. */
+  packetsDelta: z.int().optional(),
   /** All rules of the chain were seen. */
   complete: z.boolean(),
   /** How many rules of it were seen. */
@@ -87,11 +89,24 @@ const IptablesRow = z.object({
 /** What the tool itself remarks: `# Warning: iptables-legacy tables present, use iptables-legacy-save to see them`. */
 const IptablesWarning = z.object({ line: z.int(), text: z.string() });
 
+/** A program whose whole output was read (its tables as far as the command asked for them). A backend without rules has no chains here, and still a program. */
+const IptablesProgram = z.object({
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  /** "unknown" where neither the program's name nor its banner tells. */
+  backend: z.enum(["nft", "legacy", "unknown"]),
+});
+
 /** A remark of the tool that says that it does not show everything. Group 1: the table that only nft can show. */
 export const WARNING =
   /^(?:# Warning: ip6?tables-legacy tables present|(?:# |ip6?tables.{0,60}: )[Tt]able [`'"]?([\w-]{1,64})['"]? is incompatible, use 'nft' tool)/;
 
-export const Iptables = z.object({ chains: z.array(IptablesChain), rows: z.array(IptablesRow), warnings: z.array(IptablesWarning) });
+export const Iptables = z.object({
+  chains: z.array(IptablesChain),
+  rows: z.array(IptablesRow),
+  warnings: z.array(IptablesWarning),
+  programs: z.array(IptablesProgram),
+});
 export type Iptables = z.infer<typeof Iptables>;
 export type IptablesChain = z.infer<typeof IptablesChain>;
 export type IptablesRow = z.infer<typeof IptablesRow>;

@@ -110,7 +110,8 @@ export class Reader {
       start = next + 1;
     }
     this.#end();
-    return this.#unparsed.with({ chains: this.chains, rows: this.rows, warnings: this.warnings });
+    const programs = [{ line: 1, family: this.#family, backend: this.#backend }];
+    return this.#unparsed.with({ chains: this.chains, rows: this.rows, warnings: this.warnings, programs });
   }
 
   /** One line, `text[from, end)`, not blank. `last`: the text ends in it, without a newline. */

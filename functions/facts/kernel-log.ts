@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { leastAge, withAges } from "./log-time.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -14,7 +15,11 @@ const Message = z.object({
   line: z.int(),
   /** Since boot. */
   seconds: z.number().optional(),
-  /** Seconds between the message and the collection; known if /proc/uptime was collected and the message has `seconds`. */
+  /**
+   * Seconds between the message and the collection: known if /proc/uptime was collected and the message has `seconds`, or if the message has a `time` and
+   * the capture tells when it was made. A time without a zone is taken as UTC; a result below zero counts as 0. Where neither is known, a message after which
+   * the log goes on for an hour or more has the time that it goes on: it is at least that old.
+   */
   age: z.number().optional(),
   /** As printed: ISO, "Sat Nov 21 03:51:28 2026" (dmesg -T), "Nov21 03:51" (dmesg -H, for the whole minute) or "Nov 21 03:51:28" (syslog). */
   time: z.string().optional(),
@@ -75,8 +80,9 @@ export const kernelLog = defineFact({
     return { format: "text", complete: false, scope: "", rank: 1 };
   },
   schema: KernelLog,
-  parse({ text, view }) {
+  parse({ text, view, startedAt, live }) {
     const unparsed = new UnparsedLines();
+    const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true)];
     if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
     const rows: Message[] = [];
     if (view.format === "journal-json") {
@@ -85,7 +91,7 @@ export const kernelLog = defineFact({
         if (row === undefined) unparsed.add(line, quote);
         else rows.push(Object.assign({ line, ...row }, { text: quote }));
       }
-      return unparsed.with({ rows, clocks: [] });
+      return unparsed.with({ rows: withAge(rows), clocks: [] });
     }
     if (view.format === "uptime") {
       const clocks: z.infer<typeof Clock>[] = [];
@@ -109,7 +115,7 @@ export const kernelLog = defineFact({
       if (content.trimStart().startsWith("[") && row.time !== undefined) minute = row.time;
       rows.push({ line, ...row });
     }
-    return unparsed.with({ rows, clocks: [] });
+    return unparsed.with({ rows: withAge(rows), clocks: [] });
   },
   merge(parts) {
     const best = ranked(parts);
@@ -118,7 +124,7 @@ export const kernelLog = defineFact({
     const whole = logs.find((part) => part.complete);
     const rows = whole === undefined ? distinct(logs.flatMap((part) => part.value.rows)) : whole.value.rows;
     const uptime = clocks[0]?.uptime;
-    return { rows: uptime === undefined ? rows : rows.map((row) => aged(row, uptime)), clocks };
+    return { rows: uptime === undefined ? leastAged(rows) : rows.map((row) => aged(row, uptime)), clocks };
   },
   whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
 });
@@ -138,6 +144,15 @@ function journalView(argv: readonly string[]): View | undefined {
 
 function aged(row: Message, uptime: number): Message {
   return row.seconds === undefined ? row : { ...row, age: Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000) };
+}
+
+/** Without the clock only what the log itself tells: a message after which it goes on for an hour or more is at least that old. */
+function leastAged(rows: readonly Message[]): Message[] {
+  const newest = rows.reduce((most, row) => Math.max(most, row.seconds ?? 0), 0);
+  return rows.map((row) => {
+    const age = row.seconds === undefined || row.age !== undefined ? undefined : leastAge(row.seconds, newest);
+    return age === undefined ? row : { ...row, age };
+  });
 }
 
 /** Several filtered listings may hold the same message. */

@@ -108,6 +108,7 @@ const Statistics = z.object({
   txDroppedDelta: z.int().optional(),
 });
 const Links = z.object({ rows: z.array(Link), vxlans: z.array(Vxlan), bridges: z.array(Bridge), statistics: z.array(Statistics) });
+export type Link = z.infer<typeof Link>;
 type Links = z.infer<typeof Links>;
 type Statistics = z.infer<typeof Statistics>;
 

@@ -29,7 +29,7 @@ const Neighbor = z.object({
   protocol: z.string().optional(),
 });
 const Neighbors = z.object({ rows: z.array(Neighbor) });
-type Neighbor = z.infer<typeof Neighbor>;
+export type Neighbor = z.infer<typeof Neighbor>;
 type Entry = Omit<Neighbor, "line">;
 
 const STATES = new Set(["PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED"]);

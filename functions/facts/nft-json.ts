@@ -1,6 +1,6 @@
 import type { UnparsedLines } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
-import { isFamily, isVerdict, type Nft, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
+import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
 import { withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -11,8 +11,11 @@ const OTHERS = new Set(
   ["metainfo", "element", "flowtable", "counter", "quota", "limit", "secmark", "synproxy", "tunnel"].concat("ct helper", "ct timeout", "ct expectation"),
 );
 
-/** Reads `nft -j list …`. A cut document still yields what came before the cut. */
-export function readJson(text: string, elements: boolean, unparsed: UnparsedLines): Nft {
+/**
+ * Reads `nft -j list …`. A cut document still yields what came before the cut; then no chain is known to be complete.
+ * `rules`: the command shows the rules of the chains that it shows.
+ */
+export function readJson(text: string, elements: boolean, rules: boolean, unparsed: UnparsedLines): Nft {
   const result: Nft = { tables: [], chains: [], rows: [], sets: [] };
   const positions = new Map<string, number>();
   for (const { value, line, text: quote } of jsonElements(elementsOf(withoutPrompts(text)), unparsed)) {
@@ -25,7 +28,8 @@ export function readJson(text: string, elements: boolean, unparsed: UnparsedLine
     const place = { line, text: quote };
     if (!isFamily(family)) unparsed.add(line, quote);
     else if (kind === "table" && name !== undefined) result.tables.push({ ...place, family, name });
-    else if (kind === "chain" && name !== undefined && table !== undefined) result.chains.push({ ...place, family, table, name, ...hookOf(object) });
+    else if (kind === "chain" && name !== undefined && table !== undefined)
+      result.chains.push({ ...place, family, table, name, ...hookOf(object), complete: rules });
     else if ((kind === "set" || kind === "map" || kind === "meter") && name !== undefined && table !== undefined) {
       result.sets.push({ ...place, ...setOf(kind, family, table, name, elements ? (object["elem"] ?? []) : undefined) });
     } else if (kind === "rule" && table !== undefined && asString(object["chain"]) !== undefined) {
@@ -36,6 +40,7 @@ export function readJson(text: string, elements: boolean, unparsed: UnparsedLine
       result.rows.push({ ...place, family, table, chain, position, ...ruleOf(object) });
     } else unparsed.add(line, quote);
   }
+  if (unparsed.count > 0) for (const chain of result.chains) chain.complete = false;
   return result;
 }
 
@@ -62,7 +67,11 @@ function hookOf(chain: Json) {
 }
 
 function setOf(kind: NftSet["kind"], family: NftFamily, table: string, name: string, elements: unknown) {
-  return { family, table, name, kind, ...(elements === undefined ? {} : { elements: asArray(elements).length }) };
+  if (elements === undefined) return { family, table, name, kind };
+  const list = asArray(elements);
+  // of a map each element is a pair
+  const member = (element: unknown) => memberText(Array.isArray(element) ? element.map((part) => expression(part)).join(" : ") : expression(element));
+  return { family, table, name, kind, elements: list.length, members: list.slice(0, MAX_MEMBERS).map(member) };
 }
 
 function ruleOf(rule: Json): Pick<NftRow, "spec"> & Partial<NftRow> {

@@ -32,6 +32,8 @@ const NftChain = z.object({
   policy: z.string().optional(),
   /** Of chains at ingress and egress; several are separated by commas. */
   device: z.string().optional(),
+  /** All rules of the chain were seen. */
+  complete: z.boolean(),
 });
 
 /**
@@ -69,7 +71,20 @@ const NftSet = z.object({
   kind: z.enum(["set", "map", "meter"]),
   /** Absent if the command does not show elements (`-t`), or the output was cut inside them. */
   elements: z.int().optional(),
+  /** The elements as text (`10.0.0.1 . tcp . 80 : goto reject-chain`), without timeouts and counters; the first {@link MAX_MEMBERS}. Absent if `elements` is. */
+  members: z.array(z.string()).optional(),
 });
+
+/** More elements of one set than this are counted, not kept. */
+export const MAX_MEMBERS = 2000;
+
+/** An element without what does not tell which one it is. */
+export const memberText = (text: string): string =>
+  text
+    .replace(/ (?:timeout|expires) \S{1,40}| counter packets \d{1,20} bytes \d{1,20}| comment "[^"]{0,256}"/g, "")
+    .replace(/\s{1,80}/g, " ")
+    .trim()
+    .slice(0, 400);
 
 export const Nft = z.object({ tables: z.array(NftTable), chains: z.array(NftChain), rows: z.array(NftRow), sets: z.array(NftSet) });
 export type Nft = z.infer<typeof Nft>;

@@ -1,5 +1,5 @@
 import type { UnparsedLines } from "./fact.ts";
-import { isFamily, isVerdict, type Nft, type NftChain, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
+import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftChain, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -30,12 +30,15 @@ interface Place {
 }
 type Block =
   | { readonly kind: "table" }
-  | { readonly kind: "chain"; readonly chain: NftChain; position: number }
-  | { readonly kind: "set"; readonly set: NftSet; elements: number }
+  | { readonly kind: "chain"; readonly chain: NftChain; position: number; broken: boolean }
+  | { readonly kind: "set"; readonly set: NftSet; elements: number; readonly members: string[] }
   | { readonly kind: "object" };
 
-/** Reads `nft list …` as text: blocks in braces, one rule a line (or more, if it holds a set that is broken over lines). */
-export function readText(text: string, elements: boolean, unparsed: UnparsedLines): Nft {
+/**
+ * Reads `nft list …` as text: blocks in braces, one rule a line (or more, if it holds a set that is broken over lines). A chain is complete if its brace
+ * is closed and each of its lines was read. `rules`: the command shows the rules of the chains that it shows.
+ */
+export function readText(text: string, elements: boolean, rules: boolean, unparsed: UnparsedLines): Nft {
   const result: Nft = { tables: [], chains: [], rows: [], sets: [] };
   let place: Place | undefined;
   const blocks: Block[] = [];
@@ -55,7 +58,7 @@ export function readText(text: string, elements: boolean, unparsed: UnparsedLine
         open = undefined;
       }
     } else if (counting !== undefined && block?.kind === "set") {
-      block.elements += countElements(content, counting);
+      block.elements += countElements(content, counting, block.members);
       if (counting.depth <= 0) counting = undefined;
     } else if (block === undefined && isPrompt(content)) continue;
     else if (content === "}") close(line);
@@ -65,7 +68,7 @@ export function readText(text: string, elements: boolean, unparsed: UnparsedLine
     else if (block.kind === "set") {
       if (content.startsWith("elements = {")) {
         const begun: Scan = newScan();
-        block.elements += countElements(content.slice("elements = ".length), begun);
+        block.elements += countElements(content.slice("elements = ".length), begun, block.members);
         if (begun.depth > 0) counting = begun;
       } else if (!SET_LINE.test(content)) unparsed.add(line, content);
     } else if (content.startsWith("type ") && HOOK.test(content)) Object.assign(block.chain, hookOf(content));
@@ -96,13 +99,13 @@ export function readText(text: string, elements: boolean, unparsed: UnparsedLine
     const here = place as Place;
     const named = NAME.test(name) && rest.length === 0;
     if (word === "chain" && named) {
-      const chain: NftChain = { line, ...here, name: bare(name) };
+      const chain: NftChain = { line, ...here, name: bare(name), complete: false };
       result.chains.push(chain);
-      blocks.push({ kind: "chain", chain, position: 0 });
+      blocks.push({ kind: "chain", chain, position: 0, broken: false });
     } else if ((word === "set" || word === "map" || word === "meter") && named) {
       const set: NftSet = { line, ...here, name: bare(name), kind: word };
       result.sets.push(set);
-      blocks.push({ kind: "set", set, elements: 0 });
+      blocks.push({ kind: "set", set, elements: 0, members: [] });
     } else if (OBJECT.test(head)) blocks.push({ kind: "object" });
     else if (OBJECT.test(content) && content.endsWith("}")) return;
     else if (!TABLE_LINE.test(content) && !REMARK.test(content)) unparsed.add(line, content);
@@ -118,7 +121,11 @@ export function readText(text: string, elements: boolean, unparsed: UnparsedLine
   function close(line: number): void {
     const block = blocks.pop();
     if (block === undefined) unparsed.add(line, "}");
-    else if (block.kind === "set" && elements) block.set.elements = block.elements;
+    else if (block.kind === "chain") block.chain.complete = rules && !block.broken;
+    else if (block.kind === "set" && elements) {
+      block.set.elements = block.elements;
+      block.set.members = block.members;
+    }
   }
 
   function addRule(line: number, content: string): void {
@@ -126,7 +133,9 @@ export function readText(text: string, elements: boolean, unparsed: UnparsedLine
     if (block?.kind !== "chain") return;
     const rule = ruleOf(content);
     if (rule === undefined) {
-      if (!REMARK.test(content)) unparsed.add(line, content);
+      if (REMARK.test(content)) return;
+      unparsed.add(line, content);
+      block.broken = true;
       return;
     }
     block.position++;
@@ -164,10 +173,10 @@ function hookOf(content: string) {
 interface Scan {
   depth: number;
   quoted: boolean;
-  /** Something stands behind the last comma. */
-  filled: boolean;
+  /** What stands behind the last comma, from the lines before. */
+  member: string;
 }
-const newScan = (): Scan => ({ depth: 0, quoted: false, filled: false });
+const newScan = (): Scan => ({ depth: 0, quoted: false, member: "" });
 
 /** Counts braces outside quotes. A quote does not go over the end of a line. */
 function scan(content: string, state: Scan): Scan {
@@ -182,22 +191,33 @@ function scan(content: string, state: Scan): Scan {
   return state;
 }
 
-/** How many elements of `{ a, b, c }` end in this line: those behind which a comma or the closing brace stands. */
-function countElements(content: string, state: Scan): number {
+/** How many elements of `{ a, b, c }` end in this line: those behind which a comma or the closing brace stands. They go to `members`, as far as it may grow. */
+function countElements(content: string, state: Scan, members: string[]): number {
   let count = 0;
+  let start = 0;
   state.quoted = false;
+  const end = (at: number): void => {
+    const text = `${state.member} ${content.slice(start, at)}`.trim();
+    state.member = "";
+    start = at + 1;
+    if (text === "") return;
+    count++;
+    if (members.length < MAX_MEMBERS) members.push(memberText(text.slice(0, 1000)));
+  };
   for (let i = 0; i < content.length; i++) {
     const code = content.charCodeAt(i);
     if (code === 34 /* " */) state.quoted = !state.quoted;
-    else if (state.quoted || code <= 32) continue;
-    else if (code === 123 /* { */) state.depth++;
-    else if (code === 125 /* } */) {
-      if (--state.depth === 0) return state.filled ? count + 1 : count;
-    } else if (code === 44 /* , */ && state.depth === 1) {
-      count++;
-      state.filled = false;
-    } else state.filled = true;
+    else if (state.quoted) continue;
+    else if (code === 123 /* { */) {
+      if (state.depth++ === 0) start = i + 1;
+    } else if (code === 125 /* } */) {
+      if (--state.depth > 0) continue;
+      end(i);
+      return count;
+    } else if (code === 44 /* , */ && state.depth === 1) end(i);
   }
+  // bounded: an element is no longer than a line or two
+  state.member = `${state.member} ${content.slice(start)}`.slice(0, 1000);
   return count;
 }
 

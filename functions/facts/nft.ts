@@ -48,8 +48,12 @@ export const nft = defineFact<Nft>({
   schema: Nft,
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
-    const elements = !(listing(argv)?.terse ?? false);
-    return unparsed.with(view.format === "json" ? readJson(text, elements, unparsed) : readText(text, elements, unparsed));
+    const found = listing(argv);
+    const elements = !(found?.terse ?? false);
+    // `list chains` shows hooks without rules; a filter behind the whole ruleset may have taken some
+    const filtered = found?.words.length === 1 && found.words[0] === "ruleset" && elements && !view.complete;
+    const rules = /^(?:ruleset|tables?|chain)$/.test(found?.words[0] ?? "") && !filtered;
+    return unparsed.with(view.format === "json" ? readJson(text, elements, rules, unparsed) : readText(text, elements, rules, unparsed));
   },
   merge,
 });
@@ -66,6 +70,14 @@ function merge(parts: readonly Part<Nft>[]): Nft {
     }
   }
   const all = best.map((part) => part.value);
+  // what a chain is complete of are the rules that were taken
+  const complete = new Set<string>();
+  for (const part of best) {
+    for (const chain of part.value.chains) {
+      const key = chainKey(chain.family, chain.table, chain.name);
+      if (chain.complete && (taken.get(key) ?? part) === part) complete.add(key);
+    }
+  }
   return {
     tables: combine(
       all.flatMap(({ tables }) => tables),
@@ -74,7 +86,7 @@ function merge(parts: readonly Part<Nft>[]): Nft {
     chains: combine(
       all.flatMap(({ chains }) => chains),
       (chain) => chainKey(chain.family, chain.table, chain.name),
-    ),
+    ).map((chain) => ({ ...chain, complete: complete.has(chainKey(chain.family, chain.table, chain.name)) })),
     rows: best.flatMap((part) => part.value.rows.filter((row) => taken.get(chainKey(row.family, row.table, row.chain)) === part)),
     sets: combine(
       all.flatMap(({ sets }) => sets),

@@ -51,6 +51,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     bytes += Buffer.byteLength(output.text);
     lineCount += countLines(output.text);
     const line = commandLine(output.argv ?? output.command);
+    const startedAt = startOf(output, capture.startedAt);
     let recognized = false;
     if (!line.foreign) {
       for (const fact of facts) {
@@ -58,7 +59,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
         if (view === undefined) continue;
         recognized = true;
         if (wanted !== undefined && !wanted.has(fact.id)) continue;
-        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered });
+        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt);
         const list = candidates.get(fact.id);
         if (list === undefined) candidates.set(fact.id, [candidate]);
         else list.push(candidate);
@@ -102,14 +103,28 @@ function isMissingTool(output: Output, program: string): boolean {
   return NOT_FOUND.test(output.text) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
 }
 
-function readOutput(fact: AnyFact, output: Output, index: number, argv: readonly string[], view: Part<unknown>["view"]): Candidate {
+/** When a command began, in seconds since 1970; undefined if the capture does not tell. */
+function startOf(output: Output, startedAt: string | undefined): number | undefined {
+  const seconds = startedAt === undefined ? Number.NaN : Date.parse(startedAt) / 1000;
+  return Number.isNaN(seconds) ? undefined : seconds + (output.startMs ?? 0) / 1000;
+}
+
+function readOutput(
+  fact: AnyFact,
+  output: Output,
+  index: number,
+  argv: readonly string[],
+  view: Part<unknown>["view"],
+  startedAt: number | undefined,
+): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
   if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
   const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
   if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
   try {
-    const input = { text: output.text, argv, view, sample: output.sample, exitCode: output.exitCode, stderr: output.stderr };
+    const { text, sample, exitCode, stderr } = output;
+    const input = { text, argv, view, sample, exitCode, stderr, startedAt, live: output.startMs !== undefined, truncated: output.truncated };
     const parsed = fact.parse(input);
     stamp(parsed.value, index);
     const cut = output.truncated ? "the output was truncated" : output.exitCode === 124 || output.exitCode === 137 ? "the command ran into its time limit" : "";
@@ -201,7 +216,8 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
   }
   try {
     const partial = sources.find((source) => source === undefined || source.status !== "read" || !source.complete);
-    return { ...base, status: "read", reason: partial?.reason ?? "", value: fact.derive(values), complete: partial === undefined };
+    const whole = new Set(sources.flatMap((source) => (source?.status === "read" && source.complete ? [source.id] : [])));
+    return { ...base, status: "read", reason: partial?.reason ?? "", value: fact.derive(values, whole), complete: partial === undefined };
   } catch (error) {
     return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
   }

@@ -45,7 +45,7 @@ const Route = z.object({
   from: z.string().optional(),
 });
 const Routes = z.object({ rows: z.array(Route) });
-type Route = z.infer<typeof Route>;
+export type Route = z.infer<typeof Route>;
 
 /** Numbers that `ip -N` prints. */
 const SCOPES = new Map<string, string>(Object.entries({ "0": "global", "200": "site", "253": "link", "254": "host", "255": "nowhere" }));

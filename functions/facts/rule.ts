@@ -45,7 +45,7 @@ const Rule = z.object({
   destinationPort: z.string().optional(),
 });
 const Rules = z.object({ rows: z.array(Rule) });
-type Rule = z.infer<typeof Rule>;
+export type Rule = z.infer<typeof Rule>;
 
 /** Actions without a value; `ip -N` prints their numbers. */
 const PLAIN_ACTIONS = new Map<string, Action>(

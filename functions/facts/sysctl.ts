@@ -41,11 +41,14 @@ const KEYS = [
   "net.ipv4.neigh.default.gc_thresh1",
   "net.ipv4.neigh.default.gc_thresh2",
   "net.ipv4.neigh.default.gc_thresh3",
+  "net.ipv6.neigh.default.gc_thresh3",
   "net.ipv4.ip_local_port_range",
   "net.ipv4.ip_local_reserved_ports",
   "net.core.somaxconn",
   "net.core.netdev_max_backlog",
   "net.ipv4.tcp_mem",
+  "net.ipv4.vs.conn_reuse_mode",
+  "net.ipv4.vs.conntrack",
 ];
 const INTERFACE_KEYS = "net\\.ipv4\\.conf\\..*\\.(rp_filter|forwarding|arp_announce|arp_ignore)$";
 

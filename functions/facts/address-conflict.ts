@@ -1,0 +1,94 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Link } from "./link.ts";
+import { placeOf } from "./place.ts";
+
+/**
+ * Addresses that are in use twice, as far as the node itself tells: found by the kernel (IPv6 duplicate address detection), moved between hardware
+ * addresses, or set on two interfaces.
+ *
+ *     IPv6: eth0: IPv6 duplicate address 2001:db8:5::17 used by 52:54:00:aa:bb:cc detected!
+ */
+const Conflict = z.object({
+  line: z.int(),
+  /**
+   * dad: the kernel found it and does not use the address (message, or flag dadfailed). moved: two hardware addresses answer for it. port: set on a
+   * bridge or bond and on one of its ports. twice: set on two interfaces that are no such pair.
+   */
+  kind: z.enum(["dad", "moved", "port", "twice"]),
+  address: z.string(),
+  interface: z.string(),
+  /** The other interface, or the other hardware address where it is known. */
+  other: z.string(),
+  /** Seconds before the collection, of messages whose age is known. */
+  age: z.number().optional(),
+  /** How many messages say so; 1 for an address. */
+  count: z.int(),
+});
+const AddressConflict = z.object({ rows: z.array(Conflict) });
+type Conflict = z.infer<typeof Conflict> & Row;
+
+interface Sources {
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+}
+
+const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(?: used by ([0-9a-f:]{17}))? detected/i;
+// FreeBSD's words; Linux daemons use them too
+const MOVED = /arp: (\d{1,3}(?:\.\d{1,3}){3}) moved from ([0-9a-f:]{11,17}) to ([0-9a-f:]{11,17}) on (\S{1,15})/i;
+/** Interfaces whose addresses are copies on purpose: virtual addresses of services, loopback. */
+const COPIES = /^(?:lo|dummy\d*|kube-ipvs0|nodelocaldns|vip\d*|cilium_host|cilium_net|kube-dummy-if|tunl0|wg.*|tun\d*|ppp\d*|tailscale\d+)$/;
+const MAX_ROWS = 500;
+
+export const addressConflict = defineDerivedFact({
+  id: "address-conflict",
+  title: "Addresses that are in use twice, as far as the node tells",
+  from: ["address", "link", "kernel-log"],
+  schema: AddressConflict,
+  derive(values: Sources) {
+    const rows = new Map<string, Conflict>();
+    const add = (row: Conflict) => {
+      const key = `${row.kind} ${row.address} ${row.interface}`;
+      const known = rows.get(key);
+      // a message that names the other host tells more than the flag of the address
+      const better = known !== undefined && known.other !== "" && row.other === "" ? known : row;
+      if (known !== undefined || rows.size < MAX_ROWS) rows.set(key, { ...better, count: (known?.count ?? 0) + 1 });
+    };
+    for (const row of values["kernel-log"]?.rows ?? []) {
+      const dad = DAD.exec(row.message);
+      const moved = dad === null ? MOVED.exec(row.message) : null;
+      const age = row.age === undefined ? {} : { age: row.age };
+      if (dad !== null) add({ ...placeOf(row), kind: "dad", address: dad[2] as string, interface: dad[1] as string, other: dad[3] ?? "", ...age, count: 1 });
+      else if (moved !== null)
+        add({ ...placeOf(row), kind: "moved", address: moved[1] as string, interface: moved[4] as string, other: moved[3] as string, ...age, count: 1 });
+    }
+    const addresses = values.address?.rows ?? [];
+    for (const row of addresses) {
+      if (row.flags.includes("dadfailed")) add({ ...placeOf(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
+    }
+    for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
+    return { rows: [...rows.values()] };
+  },
+});
+
+/** IPv4 addresses with a subnet that two interfaces carry, both of them up and in the same VRF. */
+function* onTwo(addresses: readonly (Address & Row)[], links: readonly (Link & Row)[]): Generator<Conflict> {
+  const byName = new Map(links.map((row) => [row.interface, row]));
+  const seen = new Map<string, Address & Row>();
+  for (const row of addresses) {
+    const usual = row.family === "ipv4" && row.scope !== "host" && row.scope !== "link" && row.peer === undefined && (row.prefixLength ?? 32) < 31;
+    const link = byName.get(row.interface);
+    if (!usual || COPIES.test(row.interface) || link === undefined || !link.up) continue;
+    const first = seen.get(row.address);
+    if (first === undefined) seen.set(row.address, row);
+    else if (first.interface !== row.interface) {
+      const other = byName.get(first.interface);
+      const isPort = link.master === first.interface || other?.master === row.interface;
+      // members of VRFs may repeat addresses; of other masters only the pair itself says something
+      if (!isPort && (link.master !== undefined || other?.master !== undefined)) continue;
+      yield { ...placeOf(row), kind: isPort ? "port" : "twice", address: row.address, interface: row.interface, other: first.interface, count: 1 };
+    }
+  }
+}

@@ -1,0 +1,254 @@
+import { z } from "zod";
+import { isPromptLine, optionValue } from "./command.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
+import { readMessage } from "./log-message.ts";
+import { withAges } from "./log-time.ts";
+import { baseName, unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
+import { ranked } from "./parts.ts";
+
+/**
+ * The newest messages of node agents: kubelet, kube-proxy, the CNI's agent, systemd-networkd, NetworkManager, firewalld, containerd and others.
+ *
+ *     2026-11-21T03:51:28+0000 node1 kubelet[712]: E1121 03:51:28.612345     712 kubelet.go:2855] "Container runtime network not ready"
+ *     E1121 03:51:28.612345       1 reflector.go:138] k8s.io/client-go/informers/factory.go:134: Failed to watch *v1.Service: …
+ *     level=warning msg="Unable to …" subsys=daemon
+ */
+const Message = z.object({
+  /** Of a message over several lines, the first. */
+  line: z.int(),
+  /** The program: "kubelet", "kube-proxy", "cilium-agent", "coredns", "systemd-networkd", "ipamd", "k3s" (kubelet and kube-proxy in one), …; "" if neither the command nor the line tells. */
+  unit: z.string(),
+  /** As printed, the one with the most: "2026-11-21T03:51:28+0000", "Nov 21 03:51:28", klog "1121 03:51:28.612345". */
+  time: z.string().optional(),
+  /**
+   * Seconds between the message and the collection, where known. A time without a zone is taken as UTC; a result below zero counts as 0. Where the capture does
+   * not tell when it was made, a message after which the log goes on for an hour or more has the time that it goes on: it is at least that old.
+   */
+  age: z.number().optional(),
+  /** "debug", "info", "warning", "error" or "fatal". */
+  level: z.string().optional(),
+  /** File and line of the program: "proxier.go:1520". */
+  source: z.string().optional(),
+  /** Without the prefixes that the other fields hold. The lines of a message over several lines are joined with blanks. */
+  message: z.string(),
+});
+/** A log that was looked at, whether or not it holds a message: one row per unit. */
+const Log = z.object({
+  line: z.int(),
+  unit: z.string(),
+  /** The output was cut, so its newest messages may be missing. */
+  cut: z.boolean(),
+});
+const AgentLog = z.object({ rows: z.array(Message), logs: z.array(Log) });
+type Message = z.infer<typeof Message> & { text?: string };
+type AgentLog = z.infer<typeof AgentLog>;
+
+// What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
+const BINARY = /[^\P{Cc}\t]|\ufffd/u;
+// -- Logs begin at …, -- Boot …, -- No entries --, Hint: …, and a pager's last line
+const REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,6}-\d{1,6}.{0,40}|\(END\))$/;
+const COMPLAINT = /^(?:journalctl|tail|cat|head|grep|find|dmesg|kubectl|crictl|docker): |^Error from server|^error: |^FATA\[\d{4}\]/;
+const HEADER = /^==> (\/?[^\s<>]{1,400}) <==$/;
+// grep -r, grep -H and find -exec grep put the path in front
+const PATH_PREFIX = /^(\/[^\s:]{1,400}):(?:\d{1,8}[:-])?/;
+/** A message joined out of several lines is cut here. */
+const MAX_MESSAGE = 4000;
+
+const NUMBER = "200";
+const UNITS = ["kubelet", "kube-proxy", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "snap.microk8s.daemon-kubelite", "snap.microk8s.daemon-kubelet"];
+UNITS.push("systemd-networkd", "NetworkManager", "firewalld", "containerd", "crio", "docker", "iptables", "nftables", "nm-cloud-setup");
+const FILES = ["/var/log/k3s.log", "/var/log/k3s-agent.log", "/var/log/kubelet.log", "/var/log/kube-proxy.log", "/var/log/aws-routed-eni/ipamd.log"];
+FILES.push("/var/log/aws-routed-eni/plugin.log", "/var/log/aws-routed-eni/network-policy-agent.log", "/var/log/firewalld");
+/** POD_NAMESPACE_CONTAINER-ID.log: the kubelet links the log of every container here. */
+const CONTAINERS = ["*_kube-proxy-*", "*_cilium-agent-*", "*_calico-node-*", "*_aws-node-*", "*_kube-flannel-*", "*_coredns-*", "*_node-cache-*"];
+CONTAINERS.push("*_kube-router-*");
+
+export const agentLog = defineFact<AgentLog>({
+  id: "agent-log",
+  title: "Newest messages of kubelet, kube-proxy, CNI agents and network daemons",
+  commands: [
+    { argv: ["journalctl", ...UNITS.flatMap((unit) => ["-u", unit]), "-n", "400", "--no-pager", "-o", "short-iso"] },
+    { argv: ["tail", "-v", "-n", NUMBER, ...FILES] },
+    // the newest lines of the agents' containers: find runs tail itself, no shell in between
+    {
+      argv: ["find", "/var/log/containers", "("]
+        .concat(CONTAINERS.flatMap((name, i) => (i === 0 ? ["-name", name] : ["-o", "-name", name])))
+        .concat([")", "-exec", "tail", "-v", "-n", NUMBER, "{}", "+"]),
+    },
+  ],
+  recognize,
+  schema: AgentLog,
+  // exit code 1 only says that some file is not there
+  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr),
+  parse({ text, argv, view, startedAt, live, truncated }) {
+    const unparsed = new UnparsedLines();
+    const rows = view.format === "journal-json" ? readJson(text, unparsed) : readText(text, argv, view.format, unparsed);
+    const seen = new Map<string, z.infer<typeof Log>>();
+    const cut = truncated === true;
+    for (const { line, unit } of [...rows.headers, ...rows.messages]) if (unit !== "" && !seen.has(unit)) seen.set(unit, { line, unit, cut });
+    return unparsed.with({ rows: [...withAges(rows.messages, startedAt, live === true)], logs: [...seen.values()] });
+  },
+  merge(parts: readonly Part<AgentLog>[]) {
+    const best = ranked(parts).map((part) => part.value);
+    const logs = new Map(best.flatMap((value) => value.logs.map((log) => [log.unit, log] as const)).toReversed());
+    return { rows: distinct(best.flatMap((value) => value.rows)), logs: [...logs.values()] };
+  },
+});
+
+/** True if files or folders that are not there are all that went wrong. */
+function onlyMissing(stderr: string): boolean {
+  const messages = stderr.split("\n", 100).filter((line) => line.trim() !== "");
+  return messages.length > 0 && messages.every((line) => line.trimEnd().endsWith("No such file or directory"));
+}
+
+/** Several outputs may hold the same message. */
+function distinct(rows: readonly Message[]): Message[] {
+  const seen = new Map<string, Message>();
+  rows.forEach((row, i) => {
+    const key = row.time === undefined ? `${i}` : `${row.time} ${row.unit} ${row.message}`;
+    if (!seen.has(key)) seen.set(key, row);
+  });
+  return [...seen.values()];
+}
+
+/** The journal without the kernel's part, container logs, and log files, in every spelling. */
+function recognize(argv: readonly string[]): View | undefined {
+  const [program] = argv;
+  const view = (format: string, complete: boolean, what: string): View => ({ format, complete, scope: what, rank: format === "journal-json" ? 2 : 1 });
+  if (program === "journalctl") {
+    if (
+      argv.some((word) =>
+        /^-[a-z]*k$|^--(?:dmesg|list-|disk-usage|vacuum|verify|rotate|flush|header|version|help|fields)|^-[FN]$|^_TRANSPORT=kernel$/.test(word),
+      )
+    )
+      return undefined;
+    const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
+    if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json|json-pretty)$/.test(output)) return undefined;
+    // the newest lines are what this fact is about: a number of lines or a time to begin with is no cut
+    const part = argv.some(
+      (word, i) =>
+        /^(?:-[pgUr]|-[a-z]*r|--(?:until|priority|grep|reverse|case-sensitive|boot=-)|-b-?\d)/.test(word) ||
+        (/^(?:-b|--boot)$/.test(word) && /^-\d/.test(argv[i + 1] ?? "")),
+    );
+    const format = output.startsWith("json") ? "journal-json" : output === "cat" ? "cat" : "journal";
+    return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
+  }
+  if (program === "kubectl" || program === "oc" || program === "k3s") {
+    const verb = argv.indexOf("logs");
+    if (verb === -1) return undefined;
+    return view("container", !argv.some((word) => /^(?:-p|--previous|--limit-bytes\S*)$/.test(word)), argv.slice(1).join(" "));
+  }
+  if (program === "crictl" || program === "docker" || program === "podman" || program === "nerdctl") {
+    return argv[1] === "logs" && argv.length > 2 ? view("container", !argv.includes("--until"), argv.slice(1).join(" ")) : undefined;
+  }
+  if (program === "systemctl" && argv.includes("status")) {
+    const unit = argv.slice(argv.indexOf("status") + 1).find((word) => !word.startsWith("-"));
+    return unit === undefined ? undefined : view("status", false, `status ${unit}`);
+  }
+  if (program === "find") {
+    const exec = argv.indexOf("-exec");
+    const inner = argv[exec + 1];
+    if (exec === -1 || !/^\/(?:host\/)?var\/log\//.test(argv[1] ?? "") || (inner !== "tail" && inner !== "cat" && inner !== "grep")) return undefined;
+    return view("files", inner !== "grep", "find");
+  }
+  if (!["cat", "tail", "head", "grep", "egrep", "zgrep", "zcat", "less", "more", "tac"].includes(program ?? "")) return undefined;
+  const files = argv.slice(1).filter((word) => unitOfPath(word) !== undefined);
+  if (files.length === 0) return undefined;
+  return view("files", program === "tail" || program === "cat", files.join(" "));
+}
+
+/** Units that a journalctl command asks for: `-u kubelet`, `-xeu kubelet`, `--unit=kubelet`, `-t kubelet`, `_SYSTEMD_UNIT=kubelet.service`. */
+function journalUnits(argv: readonly string[]): string[] {
+  const units: string[] = [];
+  argv.forEach((word, i) => {
+    const next = argv[i + 1];
+    const value =
+      /^(?:--(?:unit|identifier|user-unit)|_SYSTEMD_UNIT|SYSLOG_IDENTIFIER|_COMM)=(.{1,255})$/.exec(word)?.[1] ?? /^-[ut](\w.{0,255})$/.exec(word)?.[1];
+    if (value !== undefined) units.push(unitOf(value));
+    else if (/^(?:-[a-z]{0,8}[ut]|--unit|--identifier)$/.test(word) && next !== undefined) units.push(unitOf(next));
+  });
+  return [...new Set(units)].sort();
+}
+
+/** The unit that the command line names, or "" if it names none or several. */
+function askedUnit(argv: readonly string[], format: string): string {
+  if (format === "journal" || format === "cat") {
+    const units = journalUnits(argv);
+    return units.length === 1 ? (units[0] as string) : "";
+  }
+  if (format === "container") return unitOfPod(argv);
+  if (format === "status") return "";
+  const units = new Set(argv.slice(1).flatMap((word) => unitOfPath(word) ?? []));
+  return units.size === 1 ? ([...units][0] as string) : "";
+}
+
+interface Rows {
+  readonly messages: Message[];
+  /** Logs that the output names itself. */
+  readonly headers: { line: number; unit: string }[];
+}
+
+function readText(text: string, argv: readonly string[], format: string, unparsed: UnparsedLines): Rows {
+  const messages: Message[] = [];
+  const asked = askedUnit(argv, format);
+  const headers = asked === "" ? [] : [{ line: 1, unit: asked }];
+  let unit = asked;
+  // the message that the next line may go on with, its first line, and the number of its last
+  let open: { row: Message; first: string; last: number } | undefined;
+  for (const { line, text: content } of lines(text)) {
+    const header = HEADER.exec(content);
+    if (header !== null) {
+      unit = unitOfPath(header[1] as string) ?? unitOf(baseName(header[1] as string).replace(/\.(?:log|txt)$/, ""));
+      headers.push({ line, unit });
+      open = undefined;
+      continue;
+    }
+    if (REMARK.test(content) || isPromptLine(content)) continue;
+    if (BINARY.test(content) || COMPLAINT.test(content)) {
+      unparsed.add(line, content);
+      continue;
+    }
+    const path = PATH_PREFIX.exec(content);
+    const pathUnit = path === null ? undefined : unitOfPath(path[1] as string);
+    const read = readMessage(path === null || pathUnit === undefined ? content : content.slice(path[0].length), format);
+    if (read === "kernel") {
+      open = undefined;
+      continue;
+    }
+    const { prefixed, joins, ...fields } = read;
+    if (!prefixed && format === "status") continue; // the head of `systemctl status`
+    if (!prefixed && joins && open !== undefined && open.last === line - 1 && open.row.message.length + content.length < MAX_MESSAGE) {
+      open.row.message = `${open.row.message} ${content.trim()}`;
+      open.row.text = `${open.row.text ?? open.first}\n${content}`;
+      open.last = line;
+      continue;
+    }
+    const row: Message = { line, ...fields, unit: fields.unit || (pathUnit ?? unit) };
+    messages.push(row);
+    open = prefixed ? { row, first: content, last: line } : undefined;
+  }
+  return { messages, headers };
+}
+
+const PRIORITIES = ["fatal", "fatal", "fatal", "error", "warning", "info", "info", "debug"];
+
+/** `journalctl -o json`: one object a message. */
+function readJson(text: string, unparsed: UnparsedLines): Rows {
+  const messages: Message[] = [];
+  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+    const message = asString(value["MESSAGE"]);
+    const name = asString(value["SYSLOG_IDENTIFIER"]) ?? asString(value["_SYSTEMD_UNIT"]) ?? asString(value["_COMM"]) ?? "";
+    if (message === undefined) unparsed.add(line, quote);
+    else if (name !== "kernel" && value["_TRANSPORT"] !== "kernel") {
+      const read = readMessage(message, "cat");
+      const { prefixed: _, joins: __, ...fields } = read === "kernel" ? { message, unit: "", prefixed: true, joins: false } : read;
+      const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN);
+      const level = PRIORITIES[asInteger(value["PRIORITY"]) ?? -1];
+      const row: Message = { line, ...(level === undefined ? {} : { level }), ...fields, unit: unitOf(name) };
+      if (micros >= 0 && micros < 8.64e18) row.time = new Date(Math.floor(micros / 1000)).toISOString();
+      messages.push(Object.assign(row, { text: quote }));
+    }
+  }
+  return { messages, headers: [] };
+}

@@ -1,0 +1,211 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { present } from "./present.ts";
+
+/**
+ * Calico's BGP: its peers as `calicoctl` and `birdcl` show them, what the readiness probe complains about, and the TCP connections of port 179.
+ *
+ *     | 10.20.4.12   | node-to-node mesh | start | 00:21:18 | Active Socket: Connection refused |
+ *     Mesh_10_20_4_12 BGP      master   start  00:21:18    Active        Socket: Connection refused
+ *     calico/node is not ready: BIRD is not ready: BGP not established with 10.20.4.12
+ */
+const Peer = z.object({
+  line: z.int(),
+  /** Left out where only BIRD's name of the peer is shown and it holds no IPv4 address. */
+  address: z.string().optional(),
+  /** BIRD's name: "Mesh_10_20_4_12", "Node_…", "Global_…". */
+  name: z.string().optional(),
+  /** "node-to-node mesh", "node specific", "global". */
+  type: z.string().optional(),
+  /** "up", "start", "down". */
+  state: z.string(),
+  /** As printed: a time of today, or a date. */
+  since: z.string().optional(),
+  /** "Established", "Active Socket: Connection refused", "Passive", "Connect", … */
+  info: z.string(),
+  established: z.boolean(),
+});
+const Problem = z.object({
+  line: z.int(),
+  message: z.string(),
+  /** Peers without a session, where the message names them. */
+  peers: z.array(z.string()),
+});
+const Connection = z.object({
+  line: z.int(),
+  /** ESTAB, SYN-SENT, LISTEN, … */
+  state: z.string(),
+  localAddress: z.string(),
+  localPort: z.int(),
+  /** "*" or 0.0.0.0 of a listener. */
+  remoteAddress: z.string(),
+  remotePort: z.int(),
+});
+const Condition = z.object({ line: z.int(), ready: z.boolean() });
+const CalicoNode = z.object({
+  peers: z.array(Peer),
+  problems: z.array(Problem),
+  /** Of port 179, either end. */
+  connections: z.array(Connection),
+  /** Whether the pod is ready, where `kubectl describe pod` tells. */
+  conditions: z.array(Condition),
+});
+type CalicoNode = z.infer<typeof CalicoNode>;
+type Peer = z.infer<typeof Peer>;
+
+const ROW = /^\s{0,20}\|(.{1,400})\|\s*$/;
+const TABLE_FRAME = /^\s{0,20}(?:[+|—─\-\s]{3,400}|\|\s{0,10}PEER ADDRESS\b.{0,200})$/i;
+const FRAMES =
+  /^(?:Calico process is running\.|IPv[46] BGP status|No IPv[46] (?:peers found|address configured)\.|calico-node container is running\..{0,200}|Running felix version .{0,100}|IP: \S{1,45}\s+AS Number: .{0,60}|command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
+// "None of the BGP backend processes (BIRD or GoBGP) are running.", "Calico process is not running."
+const NOT_RUNNING = /(?:Calico process is not running|None of the BGP backend processes|BGP backend processes? .{0,40}not running)/;
+const BIRD_FRAME = /^(?:0001 |1002-|2002-| {0,4})?(?:BIRD\s.{0,60}ready\.|name\s+proto\s+table\s+state\s.{0,60}|Access restricted)$/i;
+const BIRD_ROW =
+  /^(?:1002-| {1,4})?([A-Za-z]\w{1,60})\s{1,40}(BGP|Static|Kernel|Device|Direct|Pipe|RPKI|OSPF|RIP|BFD)\s{1,20}(\S{1,40})\s{1,20}(up|start|down|stop|feed)\s{1,20}(\S{1,12}(?: \d\d:\d\d:\d\d(?:\.\d{1,3})?)?)(?:\s{1,40}(\S.{0,300}))?$/;
+const BIRD_DETAIL = /^(?:1006-|1002-)?\s{1,10}([A-Za-z][A-Za-z0-9 ()/_-]{1,40}):\s*(.{0,400})$/;
+const BIRD_MORE = /^(?:1006-|1002-)?\s{1,10}\S.{0,400}$/;
+const NO_BIRD = /(?:bird6?\.ctl|BIRDv?[46]? socket|querying BIRD|connect to server control socket)/;
+const READINESS = /(?:calico\/node is not ready: |^)((?:BIRD|BIRDv?6|felix|bird|bird\/confd|confd)6? is not (?:ready|live)[:.]? .{0,600})/i;
+const PEERS_NAMED = /BGP not established with ([0-9a-fA-F.:,\s]{2,1000}?)(?=\d{4}-\d\d-\d\d|[^0-9a-fA-F.:,\s]|$)/;
+const ESTABLISHED_ZERO = /[Nn]umber of node\(s\) with BGP peering established = 0/;
+const CONDITION = /^\s{1,8}Ready\s{1,40}(True|False)\s*$/;
+// ss -tan: "SYN-SENT 0 1 10.20.4.17:41022 10.20.4.12:179"; -H or `state x` leave columns out
+const SS = /^(?:(?:tcp\s+)?([A-Z][A-Z0-9-]{2,11})\s+)?\d{1,10}\s+\d{1,10}\s+(\S{3,70}):(\d{1,5}|\*)\s+(\S{1,70}):(\d{1,5}|\*)(?:\s.{0,400})?$/;
+const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port\s+Peer Address:Port.*$/;
+
+export const calicoNode = defineFact({
+  id: "calico-node",
+  title: "BGP of Calico: peers, readiness, connections of port 179",
+  // calicoctl and birdcl are seldom on the node; what bird does shows in its connections
+  commands: [{ argv: ["ss", "-tan", "( sport = :179 or dport = :179 )"] }, { argv: ["calicoctl", "node", "status"] }],
+  recognize(argv): View | undefined {
+    const program = argv[0] ?? "";
+    if (program === "calicoctl" && argv[1] === "node" && argv[2] === "status") return { format: "table", complete: true, scope: "peers", rank: 2 };
+    if (program === "calicoctl" && argv[1] === "status") return { format: "table", complete: true, scope: "peers", rank: 2 };
+    if (program === "birdcl" || program === "birdcl6" || program === "birdc") {
+      const at = argv.indexOf("show");
+      if (at === -1 || !"protocols".startsWith(argv[at + 1] ?? "-") || (argv[at + 1] ?? "").length < 1) return undefined;
+      const names = argv.slice(at + 2).filter((word) => word !== "all");
+      return { format: "bird", complete: names.length === 0, scope: "peers", rank: 3 };
+    }
+    if (program === "calico-node" && argv.some((word) => /^-{1,2}bird6?-(?:ready|live)$/.test(word))) {
+      return { format: "probe", complete: true, scope: "readiness", rank: 1 };
+    }
+    if ((program === "kubectl" || program === "oc") && argv.some((word) => /calico-node|calico\/node/.test(word)) && argv.includes("describe")) {
+      return { format: "describe", complete: true, scope: "readiness", rank: 1 };
+    }
+    if (
+      (program === "kubectl" || program === "oc") &&
+      argv.includes("events") &&
+      argv.some((word) => /^(?:calico-system|kube-system|-A|--all-namespaces)$/.test(word))
+    ) {
+      return { format: "describe", complete: false, scope: "readiness", rank: 0 };
+    }
+    if (program === "ss" && argv.some((word) => /:(?:179|bgp)\b/.test(word))) {
+      return { format: "ss", complete: argv.some((word) => /^-[a-z]*a/.test(word)), scope: "connections", rank: 1 };
+    }
+    return undefined;
+  },
+  schema: CalicoNode,
+  // a tool that cannot reach BIRD says so on stderr
+  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || NO_BIRD.test(stderr) || NOT_RUNNING.test(stderr),
+  parse({ text, view, stderr, argv }) {
+    const unparsed = new UnparsedLines();
+    const value: CalicoNode = { peers: [], problems: [], connections: [], conditions: [] };
+    let peer: Peer | undefined;
+    let detail: Peer | undefined;
+    // `ss state syn-sent` leaves the column out
+    const state = /^state\s+(\S+)$/.exec(argv.slice(argv.indexOf("state"), argv.indexOf("state") + 2).join(" "))?.[1]?.toUpperCase();
+    for (const { line, text: raw } of lines(text)) {
+      if (isPromptLine(raw) || FRAMES.test(raw.trim())) continue;
+      const problem = problemOf(line, raw);
+      if (problem !== undefined) {
+        value.problems.push(problem);
+        continue;
+      }
+      if (view.format === "describe") {
+        const condition = CONDITION.exec(raw);
+        if (condition !== null) value.conditions.push({ line, ready: condition[1] === "True" });
+        // the rest of a pod's description is about other things
+        continue;
+      }
+      if (view.format === "ss") {
+        const connection = connectionOf(line, raw, state);
+        if (connection !== undefined) value.connections.push(connection);
+        else if (!SS_HEADER.test(raw.trim())) unparsed.add(line, raw);
+        continue;
+      }
+      if (view.format === "bird") {
+        const row = BIRD_ROW.exec(raw);
+        if (row !== null) {
+          detail = row[2] === "BGP" ? birdPeer(line, row) : undefined;
+          if (detail !== undefined) value.peers.push(detail);
+        } else if (!BIRD_FRAME.test(raw.trim()) && !readDetail(raw, detail)) unparsed.add(line, raw);
+        continue;
+      }
+      const cells = ROW.exec(raw)?.[1]
+        ?.split("|")
+        .map((cell) => cell.trim());
+      if (cells?.length === 5 && addressFamily(cells[0] as string) !== undefined) {
+        peer = tablePeer(line, cells as [string, string, string, string, string]);
+        value.peers.push(peer);
+      } else if (cells?.length === 5 && peer !== undefined && cells.slice(0, 4).every((cell) => cell === "")) {
+        // a long remark goes on in the next line
+        peer.info = `${peer.info} ${cells[4] ?? ""}`.trim();
+        peer.established = peer.info === "Established";
+      } else if (!TABLE_FRAME.test(raw)) unparsed.add(line, raw);
+    }
+    stderr.split("\n", 20).forEach((message, i) => {
+      const problem = text.trim() === "" ? problemOf(i + 1, message) : undefined;
+      if (problem !== undefined) value.problems.push(problem);
+    });
+    return unparsed.with(value);
+  },
+});
+
+const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
+
+function problemOf(line: number, raw: string): CalicoNode["problems"][number] | undefined {
+  const content = squeezed(raw.slice(0, 4000));
+  const readiness = READINESS.exec(content)?.[1];
+  if (readiness === undefined && !NOT_RUNNING.test(content) && !NO_BIRD.test(content) && !ESTABLISHED_ZERO.test(content)) return undefined;
+  const named = PEERS_NAMED.exec(content)?.[1]?.split(/[\s,]+/, 100) ?? [];
+  return { line, message: (readiness ?? content).slice(0, 600), peers: named.filter((address) => addressFamily(address) !== undefined) };
+}
+
+function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {
+  const info = squeezed(printed);
+  return { line, address, type, state, since, info, established: info === "Established" };
+}
+
+function birdPeer(line: number, row: RegExpExecArray): Peer {
+  const [, name, , , state, since, printed] = row as unknown as [string, string, string, string, string, string, string | undefined];
+  const info = squeezed(printed ?? "");
+  const address = /_(\d{1,3}(?:_\d{1,3}){3})$/.exec(name)?.[1]?.replaceAll("_", ".");
+  return { line, name, state, since, info, established: /^Established\b/.test(info), ...present({ address }) };
+}
+
+/** Reads a line of `show protocols all` into the peer above it; false if it is none. */
+function readDetail(raw: string, peer: Peer | undefined): boolean {
+  const detail = BIRD_DETAIL.exec(raw);
+  if (detail !== null) {
+    const [, name, text] = detail as unknown as [string, string, string];
+    if (peer !== undefined && name === "Neighbor address" && addressFamily(text.trim()) !== undefined) peer.address = text.trim();
+    if (peer !== undefined && name === "Last error" && !peer.established && !peer.info.includes(squeezed(text))) peer.info = squeezed(`${peer.info} ${text}`);
+    return true;
+  }
+  return BIRD_MORE.test(raw);
+}
+
+function connectionOf(line: number, raw: string, stateGiven: string | undefined): CalicoNode["connections"][number] | undefined {
+  const match = SS.exec(raw.trim());
+  if (match === null) return undefined;
+  const [, shown, local, localPort, remote, remotePort] = match as unknown as [string, string | undefined, string, string, string, string];
+  const bare = (address: string): string => address.replace(/^\[(.*)\]$/, "$1").replace(/%\S{1,15}$/, "");
+  const state = shown ?? stateGiven;
+  if (state === undefined) return undefined;
+  const port = (text: string): number => (text === "*" ? 0 : Number(text));
+  return { line, state, localAddress: bare(local), localPort: port(localPort), remoteAddress: bare(remote), remotePort: port(remotePort) };
+}

@@ -1,0 +1,140 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { present } from "./present.ts";
+
+/**
+ * One view of the Cilium agent of this node, whoever told of it: its own status, the logs, the events of its pod, the list of processes; and of its BPF
+ * maps: metrics, counts of entries held against their capacity, messages.
+ */
+const Failure = z.object({
+  line: z.int(),
+  /** "component" (its status says so), "unreachable" (its API cannot be asked), "crash" (its container ends), "log" (it ended with a fatal message). */
+  kind: z.enum(["component", "unreachable", "crash", "log"]),
+  /** "Cilium", "Kubernetes", …; of components only. */
+  component: z.string().optional(),
+  /** Told by the CLI, about every node of the cluster. */
+  wholeCluster: z.boolean(),
+  message: z.string(),
+  /** Seconds; of logs, where known. */
+  age: z.number().optional(),
+});
+const Answer = z.object({
+  line: z.int(),
+  /** The agent says that it is well. */
+  ok: z.boolean(),
+});
+const FullMap = z.object({
+  line: z.int(),
+  map: z.string(),
+  /** 0 … 1 and above; left out of messages. */
+  pressure: z.number().optional(),
+  /** "metric", "count" (entries by capacity) or "log" (the agent says that it is full). */
+  source: z.enum(["metric", "count", "log"]),
+  /** Seconds; of logs, where known. */
+  age: z.number().optional(),
+});
+const CiliumAgent = z.object({
+  failures: z.array(Failure),
+  answers: z.array(Answer),
+  /** Every map whose filling is known, full or not. */
+  maps: z.array(FullMap),
+});
+type CiliumAgent = z.infer<typeof CiliumAgent>;
+
+/** What the agent needs itself: a failure of Hubble, say, costs no traffic. */
+const VITAL = new Set(["Cilium", "Kubernetes", "KVStore", "ContainerRuntime"]);
+const UNREACHABLE = /cilium\.sock.{0,200}(?:no such file|connection refused|deadline exceeded|timed? ?out)/;
+const CRASH = /(?:cilium-agent|cilium-\S{1,60}).{0,200}(?:CrashLoopBackOff|exited with code|back-off restarting)/i;
+const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100}) map.{0,200}the map is full/;
+const NO_SPACE = /(?:cilium_)?((?:ct|ct_any|snat_v|lb|policy|ipcache|lxc)[46]?\w{0,60}).{0,400}(?:no space left on device|argument list too long)/;
+/** What `cilium bpf … list | wc -l` counts, by the name of the map that holds it. The list begins with no headline. */
+const COUNTED: Readonly<Record<string, string>> = {
+  "ct global": "cilium_ct4_global",
+  nat: "cilium_snat_v4_external",
+  ipcache: "cilium_ipcache",
+  ct: "cilium_ct4_global",
+};
+
+interface Sources {
+  readonly "cilium-status"?: {
+    components: readonly (Row & { name: string; value: string; state?: string })[];
+    problems: readonly (Row & { message: string })[];
+  };
+  readonly "cilium-map"?: {
+    pressures: readonly (Row & { map: string; pressure: number })[];
+    counts: readonly (Row & { map: string; entries: number })[];
+    maps: readonly (Row & { name: string; entries?: number; errors?: number })[];
+  };
+  readonly "bpf-map"?: { rows: readonly (Row & { name?: string; maxEntries?: number })[] };
+  readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
+}
+
+export const ciliumAgent = defineDerivedFact<CiliumAgent>({
+  id: "cilium-agent",
+  title: "The Cilium agent of this node: what fails, and how full its BPF maps are",
+  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log"],
+  schema: CiliumAgent,
+  derive(values) {
+    const sources = values as Sources;
+    const logs = (sources["agent-log"]?.rows ?? []).filter((row) => row.unit === "cilium-agent" || row.unit === "");
+    return {
+      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure)],
+      answers: (sources["cilium-status"]?.components ?? [])
+        .filter((row) => row.name === "Cilium" && row.state !== undefined)
+        .map((row) => ({ ...placeOf(row), ok: row.state === "ok" })),
+      maps: [...metrics(sources["cilium-map"]), ...counts(sources), ...logs.flatMap(fullMap)],
+    };
+  },
+});
+
+/** Where a row was read: what every derived row inherits. */
+function placeOf(row: Row): Row {
+  return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
+}
+
+function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures"] {
+  if (status === undefined) return [];
+  // the CLI has an operator among its components, the agent has none
+  const wholeCluster = status.components.some((row) => row.name === "Operator");
+  const components = status.components
+    .filter((row) => row.state === "failure" && VITAL.has(row.name))
+    .map((row) => ({ ...placeOf(row), kind: "component" as const, component: row.name, wholeCluster, message: row.value }));
+  const problems = status.problems.flatMap((row) => {
+    const kind = CRASH.test(row.message) ? ("crash" as const) : UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
+    return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster, message: row.message }];
+  });
+  return [...components, ...problems];
+}
+
+function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["failures"] {
+  if (row.level !== "fatal" || row.unit !== "cilium-agent") return [];
+  return [{ ...placeOf(row), kind: "log", wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+}
+
+function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
+  return (map?.pressures ?? []).map((row) => ({ ...placeOf(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
+}
+
+/** Entries that were counted, by the capacity that bpftool tells. */
+function counts(sources: Sources): CiliumAgent["maps"] {
+  const capacity = (name: string): number | undefined => {
+    // the kernel cuts names at 15 characters
+    const rows = (sources["bpf-map"]?.rows ?? []).filter(
+      (row) => row.name === name || (row.name !== undefined && row.name.length >= 15 && name.startsWith(row.name)),
+    );
+    return rows.length === 1 ? rows[0]?.maxEntries : undefined;
+  };
+  const counted = (sources["cilium-map"]?.counts ?? []).map((row) => ({ row, name: COUNTED[row.map] ?? row.map, entries: row.entries }));
+  const listed = (sources["cilium-map"]?.maps ?? []).flatMap((row) =>
+    row.entries === undefined || row.entries === 0 ? [] : [{ row, name: row.name, entries: row.entries }],
+  );
+  return [...counted, ...listed].flatMap(({ row, name, entries }) => {
+    const max = capacity(name);
+    return max === undefined || max === 0 ? [] : [{ ...placeOf(row), map: name.replace(/^cilium_/, ""), pressure: entries / max, source: "count" as const }];
+  });
+}
+
+function fullMap(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["maps"] {
+  const name = MAP_FULL.exec(row.message)?.[1] ?? (row.unit === "cilium-agent" ? NO_SPACE.exec(row.message)?.[1] : undefined);
+  return name === undefined ? [] : [{ ...placeOf(row), map: name, source: "log", ...present({ age: row.age }) }];
+}

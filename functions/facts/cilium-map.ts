@@ -1,0 +1,190 @@
+import { z } from "zod";
+import { hasOption, isPromptLine, optionValue } from "./command.ts";
+import { defineFact, type Input, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { asString, jsonElements } from "./json.ts";
+import { withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * How full Cilium's BPF maps are, and what its datapath drops.
+ *
+ *     cilium_bpf_map_pressure{map_name="ct4_global"} 0.9713
+ *     cilium_drop_count_total{direction="INGRESS",reason="CT: Map insertion failed"} 18211
+ *     xx drop (CT: Map insertion failed) flow 0x9a2c46f0 to endpoint 0, ifindex 31, … : 10.0.3.7:41352 -> 10.0.9.9:443 tcp SYN
+ */
+const Pressure = z.object({
+  line: z.int(),
+  /** As Cilium's metrics name it: "ct4_global", "snat_v4_external", "policy_00912". */
+  map: z.string(),
+  /** 0 … 1: entries by capacity. Maps below some threshold may not be listed at all. */
+  pressure: z.number(),
+});
+const Count = z.object({
+  line: z.int(),
+  /** "ct4_global", "ct_any4_global", "snat_v4_external", or what was listed: "ct global", "nat". */
+  map: z.string(),
+  entries: z.int(),
+});
+const Drop = z.object({
+  line: z.int(),
+  /** "CT: Map insertion failed", "No mapping for NAT masquerade", … */
+  reason: z.string(),
+  /** "ingress" or "egress", of counters. */
+  direction: z.string().optional(),
+  /** Packets since the agent's maps were made; left out of single drops that a monitor showed. */
+  packets: z.int().optional(),
+  /** Growth between the two samples. */
+  packetsDelta: z.int().optional(),
+});
+const MapRow = z.object({
+  line: z.int(),
+  name: z.string(),
+  entries: z.int().optional(),
+  /** Errors that the agent had in writing this map. */
+  errors: z.int().optional(),
+  cache: z.boolean().optional(),
+});
+const CiliumMap = z.object({
+  pressures: z.array(Pressure),
+  /** Entries that somebody counted. */
+  counts: z.array(Count),
+  /** One row per reason and direction of a counter, one per packet that a monitor showed. */
+  drops: z.array(Drop),
+  /** Of `cilium map list`. */
+  maps: z.array(MapRow),
+});
+type CiliumMap = z.infer<typeof CiliumMap>;
+
+const SAMPLE = /^(cilium_[a-z0-9_]{1,100})(?:\{([^}]{0,1000})\})?\s{1,40}(\S{1,40})(?:\s\d{10,13})?$/;
+// `cilium metrics list`: the labels stand in a column of their own, and the value at the end
+const LISTED = /^(cilium_[a-z0-9_]{1,100})\s{1,200}(?:(\S.{0,1000}?)\s{2,200})?([-+0-9.eE]{1,40}(?:\s?\/\s?\S{1,40}){0,2})$/;
+const LABEL = /([a-z_]{1,40})="?([^"]{0,200})"/g;
+// "xx drop (CT: Map insertion failed) flow 0x0 to endpoint 0, ifindex 3, …"; before 1.12 without ifindex
+const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
+const MONITOR_FRAME =
+  /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|-> .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
+// Name                       Num entries   Num errors   Cache enabled
+const LIST_ROW = /^(cilium_\S{1,100})\s{1,80}(\d{1,10})\s{1,40}(\d{1,10})\s{1,40}(true|false)$/;
+const LIST_HEADER = /^(?:Name\s+Num entries\s+.*|Metric\s+Labels\s+Value|# (?:HELP|TYPE) .{0,2000})$/;
+const NUMBER = /^\s{0,40}(\d{1,10})(?:\s+\S{1,200})?$/;
+const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
+/** What the agent's metrics and `cilium bpf` listings are about: the rest of a scrape is left out. */
+const WANTED = /^cilium_(?:bpf_map_pressure|drop_count_total)$/;
+const LISTINGS = ["ct", "nat", "lb", "policy", "ipcache"];
+
+export const ciliumMap = defineFact({
+  id: "cilium-map",
+  title: "How full Cilium's BPF maps are, and what its datapath drops",
+  // the agent's own API answers where its metrics are not exported
+  commands: [{ argv: ["curl", "-sS", "--max-time", "3", "--unix-socket", "/var/run/cilium/cilium.sock", "http://localhost/v1/metrics/"], samples: 2 }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "curl" || argv[0] === "wget") {
+      const last = argv.findLast((word) => /\/metrics\/?$/.test(word) || /:(?:9962|9090|9090\/metrics)$/.test(word)) ?? "";
+      const socket = optionValue(argv, "--unix-socket") ?? "";
+      if (/cilium\.sock/.test(socket) && /\/v1\/metrics\/?$/.test(last)) return { format: "json", complete: true, scope: "metrics", rank: 4 };
+      return /:(?:9962|9090)\/metrics\/?$/.test(last) ? { format: "metrics", complete: true, scope: "metrics", rank: 3 } : undefined;
+    }
+    if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
+    if (argv.includes("--help") || argv.includes("-h")) return undefined;
+    const json = optionValue(argv, "-o", "--output") === "json" || argv.includes("-ojson");
+    if (argv[1] === "metrics" && argv[2] === "list") {
+      const all = !hasOption(argv, "-p", "--match-pattern", "-s", "--show-history");
+      return { format: json ? "json" : "metrics", complete: all, scope: "metrics", rank: json ? 4 : 3 };
+    }
+    if (argv[1] === "monitor") return { format: "monitor", complete: false, scope: "monitor", rank: 1 };
+    if (argv[1] === "map" && argv[2] === "list") return { format: "list", complete: true, scope: "list", rank: 1 };
+    // a listing of thousands of entries: only a count of it (`| wc -l`) is read
+    if (argv[1] === "bpf" && LISTINGS.includes(argv[2] ?? "") && argv[3] === "list") {
+      const what = argv.slice(2).filter((word) => word !== "list" && !word.startsWith("-"));
+      return { format: "count", complete: false, scope: `count ${what.join(" ")}`, rank: 1 };
+    }
+    return undefined;
+  },
+  schema: CiliumMap,
+  parse: (input) => (input.view.format === "json" ? fromJson(input) : fromText(input)),
+  merge: mergeSamples,
+});
+
+function fromText({ text, view }: Input) {
+  const unparsed = new UnparsedLines();
+  const value: CiliumMap = { pressures: [], counts: [], drops: [], maps: [] };
+  for (const { line, text: raw } of lines(text)) {
+    const content = raw.trim();
+    const sample = SAMPLE.exec(content) ?? (view.format === "metrics" ? LISTED.exec(content) : null);
+    const drop = MONITOR_DROP.exec(content);
+    const row = LIST_ROW.exec(content);
+    const count = view.format === "count" ? NUMBER.exec(content) : null;
+    if (sample !== null) addSample(value, line, sample[1] as string, labelsOf(sample[2] ?? ""), Number(sample[3]));
+    else if (drop !== null) value.drops.push({ line, reason: drop[1] as string });
+    else if (row !== null) {
+      value.maps.push({ line, name: row[1] as string, entries: Number(row[2]), errors: Number(row[3]), cache: row[4] === "true" });
+    } else if (count !== null) value.counts.push({ line, map: view.scope.slice("count ".length), entries: Number(count[1]) });
+    else if (view.format === "count" || isPromptLine(raw) || LIST_HEADER.test(content) || FRAME.test(content) || MONITOR_FRAME.test(content)) {
+      // entries of a listing that was not counted: there may be hundreds of thousands, and none is kept
+    } else if (view.format === "metrics" && /^[a-z][a-z0-9_]{1,100}[\s{]/.test(content)) {
+      // a metric of something else
+    } else unparsed.add(line, raw);
+  }
+  return unparsed.with(value);
+}
+
+function labelsOf(text: string): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const [, name, label] of text.matchAll(LABEL)) labels[name as string] = label as string;
+  return labels;
+}
+
+function addSample(value: CiliumMap, line: number, name: string, labels: Readonly<Record<string, string>>, number: number, quote?: string): void {
+  if (!WANTED.test(name) || !Number.isFinite(number) || number < 0) return;
+  const place = quote === undefined ? { line } : { line, text: quote };
+  if (name === "cilium_bpf_map_pressure") value.pressures.push({ ...place, map: (labels["map_name"] ?? "").replace(/^cilium_/, ""), pressure: number });
+  else if (Number.isSafeInteger(Math.round(number))) {
+    const reason = labels["reason"] ?? "";
+    value.drops.push({ ...place, reason, ...present({ direction: labels["direction"]?.toLowerCase() }), packets: Math.round(number) });
+  }
+}
+
+/** `{"labels":{"map_name":"ct4_global"},"name":"cilium_bpf_map_pressure","value":0.97}` */
+function fromJson({ text }: Input) {
+  const unparsed = new UnparsedLines();
+  const value: CiliumMap = { pressures: [], counts: [], drops: [], maps: [] };
+  for (const { value: metric, line, text: quote } of jsonElements(withoutPrompts(text), unparsed)) {
+    const name = asString(metric["name"]);
+    const labels = (metric["labels"] ?? {}) as Record<string, unknown>;
+    if (name === undefined) unparsed.add(line, quote);
+    else {
+      const strings = Object.fromEntries(Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+      addSample(value, line, name, strings, Number(metric["value"]), quote);
+    }
+  }
+  return unparsed.with(value);
+}
+
+type MapPart = Part<CiliumMap>;
+
+/** The best part of each scope; counters of the second sample carry their growth. */
+function mergeSamples(parts: readonly MapPart[]): CiliumMap {
+  const merged: CiliumMap = { pressures: [], counts: [], drops: [], maps: [] };
+  for (const scope of new Set(parts.map((part) => part.view.scope))) {
+    const own = parts.filter((part) => part.view.scope === scope).toSorted((a, b) => rankOf(b) - rankOf(a));
+    const format = own[0]?.view.format;
+    const before = own.find((part) => part.view.format === format && part.sample === 1);
+    // of a second sample that was cut, what is missing would look like a counter that stood still
+    const after = own.find((part) => part.view.format === format && part.sample === 2 && part.complete);
+    const newest = (after ?? before ?? own[0])?.value;
+    if (newest === undefined) continue;
+    merged.pressures.push(...newest.pressures);
+    merged.counts.push(...newest.counts);
+    merged.maps.push(...newest.maps);
+    merged.drops.push(...(after === undefined || before === undefined ? newest.drops : newest.drops.map((drop) => grown(drop, before))));
+  }
+  return merged;
+}
+
+function grown(now: CiliumMap["drops"][number], before: MapPart): CiliumMap["drops"][number] {
+  if (now.packets === undefined) return now;
+  const known = before.value.drops.find((drop) => drop.reason === now.reason && drop.direction === now.direction)?.packets;
+  // a reason that all of the first sample did not hold has begun between the two
+  const old = known ?? (before.complete ? 0 : undefined);
+  return old !== undefined && now.packets >= old ? { ...now, packetsDelta: now.packets - old } : now;
+}

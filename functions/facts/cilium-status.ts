@@ -1,0 +1,243 @@
+import { z } from "zod";
+import { isPromptLine, optionValue } from "./command.ts";
+import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
+import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
+import { withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * What the Cilium agent says of itself, and what the CLI says of the whole installation.
+ *
+ *     Kubernetes:              Ok         1.29 (v1.29.1) [linux/amd64]
+ *     Controller Status:       45/46 healthy
+ *     Cluster health:          2/3 reachable   (2026-11-21T03:51:28Z)
+ */
+const states = ["ok", "warning", "failure", "disabled"] as const;
+type State = (typeof states)[number];
+const Component = z.object({
+  line: z.int(),
+  /** As printed by `cilium status`: "Kubernetes", "Cilium health daemon", "Controller Status", …; names of the JSON are put into that form. */
+  name: z.string(),
+  /** What stands behind the name, blanks made one. */
+  value: z.string(),
+  /** Where the value says so itself. "1 errors, 2 warnings" of the CLI is a failure. */
+  state: z.enum(states).optional(),
+  /** Of "45/46 healthy" and "2/3 reachable". */
+  good: z.int().optional(),
+  total: z.int().optional(),
+});
+const Controller = z.object({
+  line: z.int(),
+  name: z.string(),
+  /** How often it failed in a row; 0 when it is well. */
+  failures: z.int(),
+  /** As printed ("41s ago", "never") or a time. */
+  lastSuccess: z.string().optional(),
+  message: z.string().optional(),
+});
+const Node = z.object({
+  line: z.int(),
+  name: z.string(),
+  address: z.string().optional(),
+  /** The node itself answers. */
+  reachable: z.boolean(),
+  /** The health endpoint (a pod address) on it answers. */
+  endpointReachable: z.boolean(),
+  self: z.boolean(),
+});
+const Problem = z.object({ line: z.int(), message: z.string() });
+const CiliumStatus = z.object({
+  components: z.array(Component),
+  /** Short output lists only the failing ones. */
+  controllers: z.array(Controller),
+  nodes: z.array(Node),
+  /** What the tools complain about: the agent cannot be asked, errors of a pod. */
+  problems: z.array(Problem),
+});
+type CiliumStatus = z.infer<typeof CiliumStatus>;
+type Component = z.infer<typeof Component>;
+
+const SOCKET = /\/run\/cilium\/cilium\.sock/;
+// "Kubernetes:   Ok   1.29 (v1.29.1) [linux/amd64]"; names have words, and no blank stands before them
+const FIELD = /^([A-Z][A-Za-z0-9/ -]{1,40}):(?:\s+(.{0,2000}))?$/;
+// The CLI draws a logo to the left of the first lines.
+const LOGO = /^[\s/\\_¯]{2,24}(?=[A-Z]|$)/;
+const STATE = /^(ok|warning|failure|failing|disabled|error)\b/i;
+const COUNTS = /^(\d{1,9})\/(\d{1,9}) (?:healthy|reachable)/;
+const CLI_COUNTS = /^(\d{1,6}) (errors?|warnings?)(?:, (\d{1,6}) (warnings?))?$/;
+const CONTROLLER_HEADER = /^\s+Name\s+Last success\s+Last error\s+Count\s+Message/;
+const CONTROLLER =
+  /^\s+(\S{1,200}(?: \(\S{1,80}\))?)\s{1,80}(never|no error|\S{1,20} ago)\s{1,40}(never|no error|\S{1,20} ago)\s{1,40}(\d{1,9})\s{1,20}(\S.{0,2000})$/;
+const NODE_HEADER = /^\s+Name\s+IP\s+(?:Node|Reachable)\s+Endpoints/;
+const NODE =
+  /^\s+(\S{1,253})(\s\(localhost\))?\s{1,80}([0-9a-fA-F.:]{2,45})\s{1,20}(reachable|unreachable|true|false)(?:\s{1,40}(reachable|unreachable|true|false))?/;
+// "Deployment  cilium-operator  Desired: 1, Ready: 1/1", "Containers: …", "Cluster Pods: …", "Image versions …", "Helm chart version: …"
+const CLI_REST =
+  /^(?:Deployment|DaemonSet|StatefulSet|Containers|Cluster Pods|Image versions|Helm chart version|Configuration|Hubble Relay|ClusterMesh|Envoy DaemonSet)\b/;
+const CLI_PROBLEM = /^(Errors|Warnings):\s{1,30}(\S.{0,2000})$/;
+const COMPLAINT = /^(?:Error: |Unable to |Cannot |Get "?http|curl: |error: |Is the agent running\?)/;
+// what kubectl adds
+const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
+const SECTION_END = /^\S/;
+
+export const ciliumStatus = defineFact({
+  id: "cilium-status",
+  title: "What the Cilium agent (and its CLI) says of its own health",
+  // the agent's own API: the node has no Cilium tools, and nothing answers where there is no agent
+  commands: [{ argv: ["curl", "-sS", "--max-time", "3", "--unix-socket", "/var/run/cilium/cilium.sock", "http://localhost/v1/healthz"] }],
+  recognize(argv): View | undefined {
+    if (argv[0] === "curl") {
+      const socket = optionValue(argv, "--unix-socket") ?? "";
+      if (!SOCKET.test(socket) || argv.at(-1)?.endsWith("/v1/healthz") !== true) return undefined;
+      return { format: "json", complete: true, scope: "", rank: 4 };
+    }
+    if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
+    if (argv[1] !== "status" || argv.includes("--help") || argv.includes("-h")) return undefined;
+    const output = optionValue(argv, "-o", "--output") ?? (argv.includes("-ojson") ? "json" : "");
+    const brief = argv.includes("--brief");
+    const verbose = argv.some((word) => word === "--verbose" || word.startsWith("--all-"));
+    return { format: output === "json" ? "json" : "text", complete: !brief, scope: "", rank: output === "json" ? 3 : verbose ? 2 : 1 };
+  },
+  schema: CiliumStatus,
+  answered: ({ exitCode, text, stderr }) =>
+    exitCode === undefined || exitCode === 0 || text.trim() !== "" || (SOCKET.test(stderr) && /agent running/.test(stderr)),
+  parse: (input) => (input.view.format === "json" && input.text.includes("{") ? fromJson(input) : fromText(input)),
+});
+
+function fromText({ text, stderr }: Input) {
+  const unparsed = new UnparsedLines();
+  const value: CiliumStatus = { components: [], controllers: [], nodes: [], problems: [] };
+  let section = "";
+  let list: "controllers" | "nodes" | "" = "";
+  for (const { line, text: raw } of lines(text)) {
+    if (isPromptLine(raw) || FRAME.test(raw)) continue;
+    const content = raw.replace(LOGO, "");
+    // nothing but the logo
+    if (content.trim() === "") continue;
+    const drawn = content.length < raw.length && /[\\/_¯]/.test(raw.slice(0, raw.length - content.length));
+    const problem = CLI_PROBLEM.exec(content);
+    if (problem !== null) {
+      section = problem[1] as string;
+      if (section === "Errors") value.problems.push({ line, message: squeezed(problem[2] as string) });
+      continue;
+    }
+    if (COMPLAINT.test(content)) {
+      value.problems.push({ line, message: squeezed(content) });
+      continue;
+    }
+    const field = SECTION_END.test(raw) || drawn ? FIELD.exec(content) : null;
+    if (CLI_REST.test(content) && !drawn) {
+      section = "cli";
+      list = "";
+    } else if (field !== null) {
+      section = field[1] as string;
+      list = "";
+      value.components.push(componentOf(line, section, squeezed(field[2] ?? "")));
+    } else if (CONTROLLER_HEADER.test(raw)) list = "controllers";
+    else if (NODE_HEADER.test(raw)) list = "nodes";
+    else if (list === "controllers" && CONTROLLER.test(raw)) value.controllers.push(controllerOf(line, raw));
+    else if (list === "nodes" && NODE.test(raw)) value.nodes.push(nodeOf(line, raw));
+    // what belongs to a section is indented: addresses, details of the replacement, sizes of maps, more errors of the CLI
+    else if (/^\s/.test(raw) && section !== "") {
+      if (section === "Errors") value.problems.push({ line, message: squeezed(raw) });
+    } else unparsed.add(line, raw);
+  }
+  if (value.components.length === 0 && value.problems.length === 0) {
+    stderr.split("\n", 20).forEach((message, i) => {
+      if (SOCKET.test(message)) value.problems.push({ line: i + 1, message: squeezed(message).slice(0, 2000) });
+    });
+  }
+  return unparsed.with(value);
+}
+
+const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
+
+function componentOf(line: number, name: string, value: string): Component {
+  const counts = COUNTS.exec(value);
+  const state = counts === null ? stateOf(value) : undefined;
+  return {
+    line,
+    name,
+    value,
+    ...present({ state, good: counts === null ? undefined : Number(counts[1]), total: counts === null ? undefined : Number(counts[2]) }),
+  };
+}
+
+function stateOf(value: string): State | undefined {
+  const cli = CLI_COUNTS.exec(value);
+  if (cli !== null) return cli[2]?.startsWith("error") === true ? "failure" : "warning";
+  const word = STATE.exec(value)?.[1]?.toLowerCase();
+  return word === undefined ? undefined : word === "failing" || word === "error" ? "failure" : (word as State);
+}
+
+function controllerOf(line: number, content: string): CiliumStatus["controllers"][number] {
+  const [, name, lastSuccess, , count, message] = CONTROLLER.exec(content) as unknown as [string, string, string, string, string, string];
+  const failed = message.trim() !== "no error";
+  return { line, name, failures: failed ? Number(count) : 0, lastSuccess, ...(failed ? { message: squeezed(message) } : {}) };
+}
+
+function nodeOf(line: number, content: string): CiliumStatus["nodes"][number] {
+  const [, name, self, address, node, endpoint] = NODE.exec(content) as unknown as [string, string, string | undefined, string, string, string | undefined];
+  const yes = (word: string | undefined): boolean => word === "reachable" || word === "true";
+  return { line, name, address, reachable: yes(node), endpointReachable: endpoint === undefined ? yes(node) : yes(endpoint), self: self !== undefined };
+}
+
+/** Members of the API's answer that carry a state, by the name that `cilium status` prints. */
+const NAMES: Readonly<Record<string, string>> = {
+  kvstore: "KVStore",
+  "container-runtime": "ContainerRuntime",
+  kubernetes: "Kubernetes",
+  cilium: "Cilium",
+  hubble: "Hubble",
+  "cni-file": "CNI Config file",
+};
+
+function fromJson({ text }: Input) {
+  const unparsed = new UnparsedLines();
+  const value: CiliumStatus = { components: [], controllers: [], nodes: [], problems: [] };
+  for (const member of jsonMembers(withoutPrompts(text), unparsed)) {
+    const inner = member.value as Record<string, unknown> | null;
+    if (Object.hasOwn(NAMES, member.name)) pushState(value, member, NAMES[member.name] as string, inner);
+    else if (member.name === "cluster") fromCluster(value, member, unparsed);
+    else if (member.name === "controllers" && Array.isArray(member.value)) fromControllers(value, member, unparsed);
+    else if (member.name === "kube-proxy-replacement") {
+      value.components.push(Object.assign({ line: member.line, name: "KubeProxyReplacement", value: asString(inner?.["mode"]) ?? "" }, placeOf(member)));
+    }
+    // the other members carry no state
+  }
+  return unparsed.with(value);
+}
+
+function pushState(value: CiliumStatus, member: Pick<JsonMember, "line" | "text">, name: string, inner: Record<string, unknown> | null): void {
+  const printed = asString(inner?.["state"]) ?? "";
+  const message = asString(inner?.["msg"]) ?? "";
+  value.components.push(
+    Object.assign(
+      { line: member.line, name, value: squeezed(`${printed} ${message}`).slice(0, 2000), ...present({ state: stateOf(printed) }) },
+      placeOf(member),
+    ),
+  );
+}
+
+function fromCluster(value: CiliumStatus, member: JsonMember, unparsed: UnparsedLines): void {
+  for (const inner of jsonMembers(member.source, unparsed, member.sourceLine)) {
+    if (inner.name === "ciliumHealth") pushState(value, inner, "Cilium health daemon", inner.value as Record<string, unknown> | null);
+  }
+}
+
+function fromControllers(value: CiliumStatus, member: JsonMember, unparsed: UnparsedLines): void {
+  const all = jsonElements(member.source, unparsed);
+  let failing = 0;
+  for (const { value: controller, line, text } of all) {
+    const status = controller["status"] as Record<string, unknown> | null | undefined;
+    const failures = asInteger(status?.["consecutive-failure-count"]) ?? 0;
+    if (failures > 0) failing++;
+    const lastSuccess = asString(status?.["last-success-timestamp"]);
+    const message = failures > 0 ? asString(status?.["last-failure-msg"])?.slice(0, 2000) : undefined;
+    const row = { line: member.sourceLine + line - 1, name: asString(controller["name"]) ?? "", failures, ...present({ lastSuccess, message }) };
+    value.controllers.push(Object.assign(row, { text }));
+  }
+  const counts = `${all.length - failing}/${all.length} healthy`;
+  value.components.push(Object.assign(componentOf(member.line, "Controller Status", counts), placeOf({ ...member, text: member.text.slice(0, 120) })));
+}

@@ -1,0 +1,185 @@
+import { z } from "zod";
+import { hasOption } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ranked } from "./parts.ts";
+import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * Whether the clock follows a time source, as each tool tells it.
+ *
+ *     NTPSynchronized=no                                  (timedatectl show)
+ *     System clock synchronized: no                       (timedatectl)
+ *     Leap status     : Not synchronised                  (chronyc tracking)
+ */
+const Source = z.object({
+  /** The line that says whether it is in step. */
+  line: z.int(),
+  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd". */
+  source: z.string(),
+  synchronized: z.boolean(),
+  /** Seconds that the clock is away from the source's time, without a sign. */
+  offset: z.number().optional(),
+  /** Distance from a reference clock; 16 and 0 mean that there is none. */
+  stratum: z.int().optional(),
+});
+/** A service that sets the clock. */
+const Service = z.object({
+  line: z.int(),
+  /** True if it is switched on (timedatectl tells of systemd-timesyncd, or of whatever it was told to use). */
+  active: z.boolean(),
+});
+/** A server that was asked for the time. */
+const Server = z.object({
+  line: z.int(),
+  name: z.string(),
+  /** The one that is followed. */
+  selected: z.boolean(),
+  /** False if none of the last eight questions was answered. */
+  reachable: z.boolean(),
+});
+const Clock = z.object({ rows: z.array(Source), services: z.array(Service), servers: z.array(Server) });
+type Clock = z.infer<typeof Clock>;
+type Source = z.infer<typeof Source>;
+
+const FIELD = /^([A-Za-z][\w ()/-]{0,40}?)\s{0,16}[:=]\s?(.{0,200})$/;
+const SECONDS = /^(-?[\d.]{1,20}) seconds?\b/;
+// chronyc sources: "^* ntp1.example.net   2   6   377    34    -12us[ -30us] +/-  8ms"
+const CHRONY_SERVER = /^[\^=#]([*+\-?x~ ])\s{0,2}(\S{1,80})\s+(\d{1,2})\s+(-?\d{1,3})\s+([0-7]{1,3})\s+(\S{1,10})\s+\S.*$/;
+const CHRONY_FRAME = /^(?:MS Name\/IP address\s.*|=+|(?:\d{3} )?Number of sources = \d{1,4})$/;
+// ntpq -p: "*ntp1.example.n .GPS.  1 u   34   64  377    1.234   -0.012   0.008"
+const NTPQ_SERVER =
+  /^([ *+\-#ox.])(\S{1,60})\s+(\S{1,40})\s+(\d{1,2})\s+[ublsmpMSBA-]\s+(-|\d{1,6}[mhd]?)\s+(\d{1,6})\s+([0-7]{1,3})\s+(-?[\d.]{1,16})\s+(-?[\d.]{1,16})\s+(-?[\d.]{1,16})$/;
+const NTPQ_FRAME = /^(?:\s+remote\s+refid\s.*|=+)$/;
+const ADJTIMEX = /^(?:-[a-z]\s{1,4})?[a-z][\w. ]{2,20}:\s.{1,80}$/;
+// "unsynchronised", "synchronised to NTP server (10.0.0.4) at stratum 3", then remarks
+const NTPSTAT = /^(?:((?:un)?synchroni[sz]ed)\b.{0,120}|time (?:correct|server) .{1,80}|polling server every .{1,40}|\s*(?:re)?starting.{0,40})$/;
+const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
+/** STA_UNSYNC of the kernel's clock. */
+const UNSYNCHRONIZED = 64;
+
+export const clock = defineFact({
+  id: "clock",
+  title: "Whether the clock follows a time source",
+  commands: [{ argv: ["timedatectl", "show"] }, { argv: ["chronyc", "-n", "tracking"] }, { argv: ["ntpq", "-pn"] }, { argv: ["adjtimex"] }],
+  recognize(argv): View | undefined {
+    const [program, ...rest] = argv;
+    const words = rest.filter((word) => !word.startsWith("-"));
+    if (program === "timedatectl") {
+      const [command = "status"] = words;
+      if (command === "show") {
+        const one = hasOption(argv, "-p", "--property", "-P") || argv.some((word) => word.startsWith("--property="));
+        return hasOption(argv, "--value", "-P") ? undefined : { format: "show", complete: !one, scope: "kernel", rank: 2 };
+      }
+      // bare, it is what people type
+      return command === "status" ? { format: "timedatectl", complete: true, scope: "kernel", rank: 1 } : undefined;
+    }
+    if (program === "chronyc") {
+      if (words[0] === "tracking") return hasOption(argv, "-c") ? undefined : { format: "tracking", complete: true, scope: "chrony", rank: 1 };
+      return words[0] === "sources" && !hasOption(argv, "-c") ? { format: "sources", complete: true, scope: "servers", rank: 1 } : undefined;
+    }
+    if (program === "ntpq")
+      return rest.some((word) => /^-[a-z]*p|^--peers$/.test(word)) ? { format: "ntpq", complete: true, scope: "ntpd", rank: 1 } : undefined;
+    if (program === "ntpstat" && rest.length === 0) return { format: "ntpstat", complete: true, scope: "ntpstat", rank: 0 };
+    // BusyBox's prints without options; with others they set
+    if (program === "adjtimex" && rest.every((word) => word === "-p" || word === "--print")) {
+      return { format: "adjtimex", complete: true, scope: "adjtimex", rank: 1 };
+    }
+    return undefined;
+  },
+  schema: Clock,
+  // no daemon to ask: that is no answer about the clock
+  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !NO_DAEMON.test(text.trim().split("\n")[0] ?? "")),
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const value: Clock = { rows: [], services: [], servers: [] };
+    const fields = new Map<string, { line: number; value: string }>();
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trim();
+      const stat = view.format === "ntpstat" ? NTPSTAT.exec(content) : null;
+      if (stat !== null) {
+        if (stat[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
+        continue;
+      }
+      const server = view.format === "sources" ? CHRONY_SERVER.exec(content) : view.format === "ntpq" ? NTPQ_SERVER.exec(raw) : null;
+      const field = server === null && view.format !== "sources" && view.format !== "ntpq" ? FIELD.exec(content) : null;
+      if (server !== null && view.format === "sources") {
+        value.servers.push({ line, name: server[2] as string, selected: server[1] === "*", reachable: server[5] !== "0" });
+      } else if (server !== null) {
+        const selected = server[1] === "*" || server[1] === "o";
+        value.servers.push({ line, name: server[2] as string, selected, reachable: server[7] !== "0" });
+        // milliseconds
+        const offset = Math.abs(Number(server[9])) / 1000;
+        if (selected) value.rows.push({ line, source: "ntpd", synchronized: true, stratum: Number(server[4]) + 1, offset });
+      } else if (field !== null) {
+        if (!fields.has(field[1] as string)) fields.set(field[1] as string, { line, value: (field[2] as string).trim() });
+      } else if (
+        !CHRONY_FRAME.test(content) &&
+        !(view.format === "ntpq" && NTPQ_FRAME.test(raw)) &&
+        !(view.format === "adjtimex" && ADJTIMEX.test(content)) &&
+        !isPrompt(raw)
+      ) {
+        unparsed.add(line, raw);
+      }
+    }
+    if (view.format === "tracking") fromTracking(fields, value);
+    else if (view.format === "adjtimex") fromAdjtimex(fields, value);
+    else fromTimedatectl(fields, value);
+    // servers, and none of them is followed
+    const [first] = value.servers;
+    if (view.format === "ntpq" && value.rows.length === 0 && first !== undefined) value.rows.push({ line: first.line, source: "ntpd", synchronized: false });
+    return unparsed.with(value);
+  },
+  merge(parts) {
+    const best = ranked(parts);
+    const rows = best.flatMap((part) => part.value.rows);
+    return {
+      rows: rows.filter((row, i) => rows.findIndex((other) => other.source === row.source) === i),
+      services: best.flatMap((part) => part.value.services).slice(0, 1),
+      servers: best.flatMap((part) => part.value.servers),
+    };
+  },
+  whole: (parts) => parts.some((part) => part.value.rows.length > 0),
+});
+
+type Fields = ReadonlyMap<string, { line: number; value: string }>;
+
+/** `NTPSynchronized=no`, `System clock synchronized: no`, and before systemd 239 `NTP synchronized: no`. */
+function fromTimedatectl(fields: Fields, value: Clock): void {
+  const synchronized = fields.get("NTPSynchronized") ?? fields.get("System clock synchronized") ?? fields.get("NTP synchronized");
+  if (synchronized !== undefined && /^(?:yes|no)$/.test(synchronized.value)) {
+    value.rows.push({ line: synchronized.line, source: "kernel", synchronized: synchronized.value === "yes" });
+  }
+  const service =
+    fields.get("NTP") ??
+    fields.get("NTP service") ??
+    fields.get("systemd-timesyncd.service active") ??
+    fields.get("Network time on") ??
+    fields.get("NTP enabled");
+  if (service !== undefined && /^(?:yes|no|active|inactive|n\/a)$/.test(service.value)) {
+    value.services.push({ line: service.line, active: service.value === "yes" || service.value === "active" });
+  }
+}
+
+function fromTracking(fields: Fields, value: Clock): void {
+  const leap = fields.get("Leap status");
+  if (leap === undefined) return;
+  const stratum = fields.get("Stratum");
+  const offset = SECONDS.exec(fields.get("System time")?.value ?? "")?.[1];
+  value.rows.push(
+    present({
+      line: leap.line,
+      source: "chrony",
+      synchronized: !/^not synchroni[sz]ed$/i.test(leap.value),
+      offset: offset === undefined ? undefined : Math.abs(Number(offset)),
+      stratum: stratum !== undefined && /^\d{1,2}$/.test(stratum.value) ? Number(stratum.value) : undefined,
+    }) satisfies Source,
+  );
+}
+
+function fromAdjtimex(fields: Fields, value: Clock): void {
+  const status = fields.get("status");
+  const number = /^(\d{1,6})\b/.exec(status?.value ?? "")?.[1];
+  if (status !== undefined && number !== undefined)
+    value.rows.push({ line: status.line, source: "kernel", synchronized: (Number(number) & UNSYNCHRONIZED) === 0 });
+}

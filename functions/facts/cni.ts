@@ -1,0 +1,156 @@
+import { z } from "zod";
+import type { CniConfig } from "./cni-config.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Link } from "./link.ts";
+import { present } from "./present.ts";
+import type { Process } from "./process.ts";
+
+/**
+ * Which CNIs (the programs that connect pods) run on the node, which are configured, and which have left devices. `cni` is one of: aws, antrea, azure, calico, cilium, flannel, kindnet, kube-ovn, kube-router, multus, ovn, weave; of
+ * configurations also bridge and ptp (reference plugins, which need no agent), loopback, unknown.
+ */
+const Agent = z.object({ line: z.int(), cni: z.string(), command: z.string() });
+const Device = z.object({
+  line: z.int(),
+  interface: z.string(),
+  cni: z.string(),
+  /** The one device of the node that its agent makes first (flannel.1, cilium_host); false for those of single pods. */
+  main: z.boolean(),
+  up: z.boolean(),
+});
+const Config = z.object({
+  line: z.int(),
+  directory: z.string(),
+  file: z.string(),
+  /** 1 is what a container runtime uses. */
+  order: z.int(),
+  /** Of its first plugin. */
+  cni: z.string(),
+  /** Of all its plugins. Without the file's text it is told from its name, and holds one. */
+  chain: z.array(z.string()),
+});
+const Cni = z.object({ agents: z.array(Agent), devices: z.array(Device), configs: z.array(Config) });
+type Cni = z.infer<typeof Cni>;
+
+/** By the name of the program (or container); names of 15 characters may be cut. */
+const AGENTS: readonly (readonly [RegExp, string])[] = [
+  // k3s has flannel in itself
+  [/^(?:flanneld|kube-flannel|k3s|k3s-server|k3s-agent|kubelite)$/, "flannel"],
+  [/^(?:calico-node|calico-felix|felix)$/, "calico"],
+  [/^cilium-agent$/, "cilium"],
+  [/^(?:weaver|weave)$/, "weave"],
+  [/^(?:aws-k8s-agent|aws-node)$/, "aws"],
+  [/^antrea-agent$/, "antrea"],
+  [/^kube-router$/, "kube-router"],
+  [/^(?:azure-cns|azure-vnet)$/, "azure"],
+  [/^kindnetd$/, "kindnet"],
+  [/^(?:kube-ovn-daemon|kube-ovn-cni)$/, "kube-ovn"],
+  [/^(?:ovnkube|ovnkube-node|ovnkube-control)$/, "ovn"],
+  [/^(?:multus|multus-daemon)$/, "multus"],
+];
+/** Docker names containers k8s_<container>_<pod>_… */
+const KUBERNETES_NAME = /^k8s_([a-z0-9-]{1,63})_/;
+const DEVICES: readonly (readonly [RegExp, string, boolean])[] = [
+  [/^flannel(?:\.\d{1,8}|-v6\.\d{1,8}|-wg|-wg-v6|0)$/, "flannel", true],
+  [/^(?:vxlan|vxlan-v6|wireguard|wg-v6)\.(?:calico|cali)$/, "calico", true],
+  [/^cali[0-9a-f]{11}$/, "calico", false],
+  [/^cilium_(?:host|net|vxlan|geneve|wg0)$/, "cilium", true],
+  [/^lxc(?:_health|[0-9a-f]{12,14})$/, "cilium", false],
+  [/^(?:weave|datapath|vxlan-6784)$/, "weave", true],
+  [/^vethwe(?:pl)?[\w-]{1,10}$/, "weave", false],
+  [/^eni[0-9a-f]{11}$/, "aws", false],
+  [/^antrea-(?:gw|tun)0$/, "antrea", true],
+  [/^kube-bridge$/, "kube-router", true],
+  [/^azv[0-9a-f]{11}$/, "azure", false],
+  [/^ovn0$/, "kube-ovn", true],
+  [/^ovn-k8s-mp0$/, "ovn", true],
+];
+const TYPES: Readonly<Record<string, string>> = {
+  flannel: "flannel",
+  calico: "calico",
+  "cilium-cni": "cilium",
+  "weave-net": "weave",
+  "aws-cni": "aws",
+  antrea: "antrea",
+  "azure-vnet": "azure",
+  "kube-ovn": "kube-ovn",
+  "ovn-k8s-cni-overlay": "ovn",
+  multus: "multus",
+  "multus-shim": "multus",
+  bridge: "bridge",
+  ptp: "ptp",
+  loopback: "loopback",
+};
+/** By the name of a file, where its text is not known, and by that of its network for types that several CNIs use. */
+const NAMES: readonly (readonly [RegExp, string])[] = [
+  [/flannel/, "flannel"],
+  [/calico|canal/, "calico"],
+  [/cilium/, "cilium"],
+  [/weave/, "weave"],
+  [/\baws\b/, "aws"],
+  [/antrea/, "antrea"],
+  [/azure/, "azure"],
+  [/kube-?router/, "kube-router"],
+  [/kindnet/, "kindnet"],
+  [/kube-ovn/, "kube-ovn"],
+  [/ovn/, "ovn"],
+  [/multus/, "multus"],
+  [/loopback/, "loopback"],
+  [/bridge|containerd-net|kubenet/, "bridge"],
+];
+
+interface Sources {
+  readonly process?: { rows: readonly (Process & Row)[]; containers: readonly (Row & { name: string; state: string })[] };
+  readonly "cni-config"?: CniConfig;
+  readonly link?: { rows: readonly (Link & Row)[] };
+}
+
+export const cni = defineDerivedFact<Cni>({
+  id: "cni",
+  title: "CNIs that run, are configured, or have left devices",
+  from: ["process", "cni-config", "link"],
+  schema: Cni,
+  derive(values) {
+    const sources = values as Sources;
+    return {
+      agents: [
+        ...(sources.process?.rows ?? []).filter((row) => !row.defunct).flatMap((row) => agentOf(row, row.command)),
+        ...(sources.process?.containers ?? [])
+          .filter((row) => row.state === "running")
+          .flatMap((row) => agentOf(row, KUBERNETES_NAME.exec(row.name)?.[1] ?? row.name)),
+      ],
+      devices: (sources.link?.rows ?? []).flatMap((row) => {
+        const known = DEVICES.find(([pattern]) => pattern.test(row.interface));
+        return known === undefined ? [] : [{ ...placeOf(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
+      }),
+      configs: configsOf(sources["cni-config"]),
+    };
+  },
+});
+
+/** Where a row was read: what every derived row inherits. */
+function placeOf({ line, output, text }: Row): Row {
+  return { line, ...present({ output, text }) };
+}
+
+function agentOf(row: Row, command: string): Cni["agents"] {
+  const known = AGENTS.find(([pattern]) => pattern.test(command));
+  return known === undefined ? [] : [{ ...placeOf(row), cni: known[1], command }];
+}
+
+function configsOf(found: CniConfig | undefined): Cni["configs"] {
+  const rows: Cni["configs"] = [];
+  for (const row of found?.files ?? []) {
+    if (!row.config) continue;
+    const { directory, file, order } = row;
+    const byName = NAMES.find(([pattern]) => pattern.test(`${file} ${row.name ?? ""}`.toLowerCase()))?.[1];
+    const chain = row.types.flatMap((type) => {
+      const own = TYPES[type];
+      // kube-router, kindnet and others bring their agent and use a reference plugin
+      return own === undefined ? [] : (own === "bridge" || own === "ptp") && byName !== undefined ? [byName] : [own];
+    });
+    if (chain.length === 0) chain.push(byName ?? "unknown");
+    rows.push({ ...placeOf(row), directory, file, order, cni: chain[0] as string, chain: [...new Set(chain)] });
+  }
+  return rows;
+}

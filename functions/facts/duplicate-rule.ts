@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import { present } from "./present.ts";
+
+/** A rule of iptables that stands in its chain more than once, word by word, comment and all. */
+const DuplicateRule = z.object({
+  /** Of the first of them. */
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  backend: z.enum(["nft", "legacy", "unknown"]),
+  table: z.string(),
+  chain: z.string(),
+  target: z.string().optional(),
+  /** The rule as text. */
+  rule: z.string(),
+  /** How many there are, at least {@link MIN_COUNT}. */
+  count: z.int(),
+});
+const DuplicateRules = z.object({ rows: z.array(DuplicateRule) });
+type DuplicateRules = z.infer<typeof DuplicateRules>;
+
+/** Fewer are common: tools that insert a rule at each start do so a few times. */
+const MIN_COUNT = 5;
+/** A chain that grows has one or a few rules that do. */
+const MAX_ROWS = 100;
+
+export const duplicateRule = defineDerivedFact<DuplicateRules>({
+  id: "duplicate-rule",
+  title: "Rules of iptables that stand in a chain again and again",
+  from: ["iptables"],
+  schema: DuplicateRules,
+  derive({ iptables }: { readonly iptables?: Iptables }) {
+    const rows: DuplicateRules["rows"] = [];
+    let seen = new Map<string, { readonly row: IptablesRow; count: number }>();
+    const flush = (): void => {
+      for (const { row, count } of seen.values()) {
+        if (count < MIN_COUNT) continue;
+        const { line, family, backend, table, chain, target, spec } = row;
+        const { output } = row as Row;
+        rows.push({ line, family, backend, table, chain, rule: spec, count, ...present({ target, output }) });
+      }
+      seen = new Map();
+    };
+    // the rules of a chain stand together
+    let last: IptablesRow | undefined;
+    for (const row of iptables?.rows ?? []) {
+      if (last !== undefined && !sameChain(last, row)) flush();
+      last = row;
+      if (!showsAll(row)) continue;
+      const known = seen.get(row.spec);
+      if (known === undefined) seen.set(row.spec, { row, count: 1 });
+      else known.count++;
+    }
+    flush();
+    return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
+  },
+});
+
+const sameChain = (a: IptablesRow, b: IptablesRow): boolean => a.chain === b.chain && a.table === b.table && a.backend === b.backend && a.family === b.family;
+
+/** `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike. */
+const showsAll = ({ spec, packets }: IptablesRow): boolean => spec.startsWith("-") || spec.startsWith("! -") || packets !== undefined;

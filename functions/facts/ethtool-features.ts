@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { hasOption } from "./command.ts";
+import { PHYSICAL } from "./ethtool-statistics.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * What network devices do in the place of the kernel (offloads).
+ *
+ *     Features for flannel.1:
+ *     tx-checksumming: on
+ *     	tx-checksum-ip-generic: on
+ *     rx-vlan-offload: off [fixed]
+ */
+const Feature = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** "tx-checksum-ip-generic", "generic-receive-offload", … */
+  name: z.string(),
+  on: z.boolean(),
+  /** The driver does not let it be changed. */
+  fixed: z.boolean(),
+  /** What was asked for where it is not what is ("off [requested on]"). */
+  requested: z.boolean().optional(),
+});
+const EthtoolFeatures = z.object({ rows: z.array(Feature) });
+type Feature = z.infer<typeof Feature>;
+
+// old versions: "rx-checksumming: on", "Offload parameters for eth0:", "tcp segmentation offload: on"
+const FEATURE = /^\s{0,20}([a-z][\w. -]{1,60}):\s{1,8}(on|off)(?:\s+\[((?:fixed|not requested|requested on|requested off))\])?$/;
+const FRAME = /^(?:(?:Features|Offload parameters) for ([^\s:]{1,15}):|Cannot get device .{1,60}|netlink error: .{1,60})$/;
+const NAME = /^[^\s/-][^\s/]{0,14}$/;
+
+/** Tunnels first, which is where offloads go wrong; then what is hardware. */
+const TUNNELS_AND_CARDS = `ls /sys/class/net | grep -E '^(flannel|vxlan|genev|cilium_(vxlan|geneve)$|weave|antrea-gw)'; ${PHYSICAL}`;
+
+export const ethtoolFeatures = defineFact({
+  id: "ethtool-features",
+  title: "Offloads of network devices",
+  commands: [{ argv: ["ethtool", "-k", "{}"], each: TUNNELS_AND_CARDS, eachOf: "interface" }],
+  recognize(argv): View | undefined {
+    if (argv[0] !== "ethtool" || !hasOption(argv, "-k", "--show-features", "--show-offload")) return undefined;
+    const names = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const [name] = names;
+    if (name === undefined || names.length > 1 || !(NAME.test(name) || name === "{}")) return undefined;
+    return { format: "text", complete: true, scope: name, rank: 1 };
+  },
+  schema: EthtoolFeatures,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Feature[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const match = FEATURE.exec(content);
+      const frame = match === null ? FRAME.exec(content.trim()) : null;
+      if (match !== null) {
+        const [, name, on, remark] = match as unknown as [string, string, string, string?];
+        const requested = remark === "requested on" ? { requested: true } : remark === "requested off" ? { requested: false } : {};
+        rows.push({ line, interface: view.scope, name: name.replaceAll(" ", "-"), on: on === "on", fixed: remark === "fixed", ...requested });
+      } else if (frame === null && !isPrompt(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+});

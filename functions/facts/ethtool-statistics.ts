@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { hasOption } from "./command.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { isPrompt } from "./paste.ts";
+import { counterOf, growth, samples, withinOneText } from "./sampled.ts";
+
+/**
+ * Counters that the drivers of the network cards keep. Each driver has names of its own.
+ *
+ *     NIC statistics:
+ *          bw_in_allowance_exceeded: 1865
+ *          rx_missed_errors: 0
+ */
+const Counter = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** As the driver names it; blanks inside stay: "rx_missed_errors", "rx-0.rx_packets", "[0]: rx_discards". */
+  name: z.string(),
+  /** Since the driver was loaded; beyond 2^53 cut to that. */
+  value: z.int(),
+  /** Growth between the samples; left out without a second sample, or if the counter was reset between. */
+  valueDelta: z.int().optional(),
+});
+const EthtoolStatistics = z.object({ rows: z.array(Counter) });
+type Counter = z.infer<typeof Counter>;
+type EthtoolStatistics = z.infer<typeof EthtoolStatistics>;
+
+const VALUE = /^\s{0,40}(\S(?:.{0,78}\S)?)\s{0,20}:\s{1,20}(-?\d{1,20})$/;
+const FRAME = /^(?:NIC statistics:|(?:Standard )?[Ss]tatistics for \S{1,15}:)$/;
+const NONE = /^(?:no stats available|Cannot get stats strings information: .{1,60}|netlink error: .{1,60})$/;
+const NAME = /^[^\s/-][^\s/]{0,14}$/;
+
+/** Prints the names of the interfaces that are hardware (or a virtual machine's idea of it). */
+export const PHYSICAL = "ls -d /sys/class/net/*/device | sed 's|/device$||; s|.*/||'";
+
+export const ethtoolStatistics = defineFact({
+  id: "ethtool-statistics",
+  title: "Counters of the network cards' drivers (two samples)",
+  commands: [{ argv: ["ethtool", "-S", "{}"], each: PHYSICAL, eachOf: "interface", samples: 2 }],
+  recognize(argv): View | undefined {
+    if (argv[0] !== "ethtool" || !hasOption(argv, "-S", "--statistics")) return undefined;
+    const names = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const [name] = names;
+    // `{}` stands for a name in the command that we run ourselves
+    if (name === undefined || names.length > 1 || !(NAME.test(name) || name === "{}")) return undefined;
+    return { format: "text", complete: !hasOption(argv, "--groups"), scope: name, rank: 1 };
+  },
+  schema: EthtoolStatistics,
+  // A driver without counters answers that it has none.
+  answered: ({ exitCode, text, stderr }) =>
+    exitCode === undefined || exitCode === 0 || text.trim() !== "" || /no stats available|Operation not supported/.test(stderr.slice(0, 400)),
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Counter[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const match = VALUE.exec(content);
+      if (match !== null) rows.push({ line, interface: view.scope, name: match[1] as string, value: counterOf(match[2] as string) });
+      else if (!FRAME.test(content.trim()) && !NONE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows: withinOneText(rows) });
+  },
+  merge: mergeCounters,
+});
+
+/** The newest sample of each interface, with what grew since the one before. */
+function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {
+  return {
+    rows: samples(parts).flatMap(({ before, after }) => {
+      const old = new Map(before?.value.rows.map((row) => [row.name, row.value]));
+      return after.value.rows.map((row) => {
+        const valueDelta = before === undefined ? undefined : growth(old.get(row.name), row.value);
+        return valueDelta === undefined ? row : { ...row, valueDelta };
+      });
+    }),
+  };
+}

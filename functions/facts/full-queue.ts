@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+
+/**
+ * Sockets whose queue is full because their program does not keep up, and the counters of what was dropped for it.
+ */
+const Queue = z.object({
+  line: z.int(),
+  /** "tcp": connections that wait to be accepted. "udp": packets that wait to be read. */
+  protocol: z.string(),
+  address: z.string(),
+  port: z.int().optional(),
+  process: z.string().optional(),
+  /** Connections or bytes. */
+  waiting: z.int(),
+  /** Of "tcp": how many may wait. With one more than that nothing is taken any more. */
+  limit: z.int().optional(),
+  /** Of "udp": packets dropped between the samples. */
+  dropsDelta: z.int().optional(),
+});
+const Counter = z.object({ line: z.int(), name: z.string(), value: z.int(), valueDelta: z.int().optional() });
+const FullQueue = z.object({
+  accept: z.array(Queue),
+  receive: z.array(Queue),
+  /** Counters of connections that were not accepted: TcpExtListenOverflows, TcpExtListenDrops. */
+  acceptCounters: z.array(Counter),
+  /** Counters of packets that found a UDP socket's buffer full. */
+  receiveCounters: z.array(Counter),
+});
+type FullQueue = z.infer<typeof FullQueue>;
+type Counters = FullQueue["acceptCounters"];
+
+interface Sources {
+  readonly nstat?: { rows: Counters };
+  readonly socket?: {
+    rows: readonly (Row & {
+      protocol: string;
+      state: string;
+      address: string;
+      port?: number;
+      process?: string;
+      receiveQueue: number;
+      backlog?: number;
+      dropsDelta?: number;
+    })[];
+  };
+}
+
+const ACCEPT = new Set(["TcpExtListenOverflows", "TcpExtListenDrops"]);
+const RECEIVE = new Set(["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpMemErrors"]);
+/** A listener that lets fewer wait was made by hand (`nc -l`) or by a test. */
+const SMALL_BACKLOG = 5;
+/** Bytes. The buffer that a UDP socket gets without asking (net.core.rmem_default) is 212,992; a full one shows a little less or more. */
+const FULL_BUFFER = 180_000;
+
+export const fullQueue = defineDerivedFact<FullQueue>({
+  id: "full-queue",
+  title: "Sockets whose queue is full, and the counters of what was dropped",
+  from: ["socket", "nstat"],
+  schema: FullQueue,
+  derive(values) {
+    const sources = values as Sources;
+    const counters = sources.nstat?.rows ?? [];
+    const result: FullQueue = {
+      accept: [],
+      receive: [],
+      acceptCounters: counters.filter((row) => ACCEPT.has(row.name)),
+      receiveCounters: counters.filter((row) => RECEIVE.has(row.name)),
+    };
+    for (const row of sources.socket?.rows ?? []) {
+      const { protocol, state, address, port, process, receiveQueue, backlog, dropsDelta } = row;
+      const place = { line: row.line, ...(row.output === undefined ? {} : { output: row.output }) };
+      const about = {
+        ...place,
+        protocol,
+        address,
+        ...(port === undefined ? {} : { port }),
+        ...(process === undefined ? {} : { process }),
+        waiting: receiveQueue,
+      };
+      if (protocol === "tcp" && state === "LISTEN" && backlog !== undefined && backlog >= SMALL_BACKLOG && receiveQueue > backlog) {
+        result.accept.push({ ...about, limit: backlog });
+      }
+      if (protocol === "udp" && ((dropsDelta !== undefined && dropsDelta > 0) || receiveQueue >= FULL_BUFFER)) {
+        result.receive.push({ ...about, ...(dropsDelta === undefined ? {} : { dropsDelta }) });
+      }
+    }
+    return result;
+  },
+});

@@ -1,0 +1,151 @@
+import { z } from "zod";
+import { defineFact, type Input, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString } from "./json.ts";
+import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
+import { withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * What the IPAM daemon of the AWS VPC CNI says of its interfaces (ENIs), their addresses, and its settings.
+ *
+ *     {"TotalIPs": 28, "AssignedIPs": 11, "ENIs": {"eni-0a12…": {"ID": "eni-0a12…", "IsPrimary": true, "DeviceNumber": 0, "AvailableIPv4Cidrs": {…}}}}
+ */
+const Total = z.object({
+  line: z.int(),
+  /** Addresses that pods of this node can have now. */
+  total: z.int(),
+  /** Of these, given to pods. */
+  assigned: z.int(),
+  /** Of these, just given back and not yet given again (30 s). */
+  coolingDown: z.int().optional(),
+});
+const Eni = z.object({
+  line: z.int(),
+  id: z.string(),
+  /** 0 is the node's own interface (eth0); pods of others need a routing rule. */
+  deviceNumber: z.int().optional(),
+  primary: z.boolean().optional(),
+  /** Separate addresses, or prefixes of 16, that it has for pods. */
+  prefixes: z.int(),
+});
+const Address = z.object({
+  line: z.int(),
+  address: z.string(),
+  /** ENI that it belongs to; left out in `/v1/pods`. */
+  eni: z.string().optional(),
+  deviceNumber: z.int().optional(),
+  assigned: z.boolean(),
+  /** namespace/name, where told. */
+  pod: z.string().optional(),
+});
+const Setting = z.object({ line: z.int(), name: z.string(), value: z.string() });
+const Ipamd = z.object({
+  totals: z.array(Total),
+  enis: z.array(Eni),
+  /** Addresses of prefixes are listed only once a pod has had them. */
+  addresses: z.array(Address),
+  settings: z.array(Setting),
+});
+type Ipamd = z.infer<typeof Ipamd>;
+
+// 61678 served the introspection until v1.4; 61679 since
+const URL = /^(?:http:\/\/)?(?:localhost|127\.0\.0\.1):6167[89]\/v1\/(enis|pods|networkutils-env-settings|ipamd-env-settings|eni-configs)\/?$/;
+
+export const ipamd = defineFact({
+  id: "ipamd",
+  title: "AWS VPC CNI: addresses of this node's interfaces, by its IPAM daemon",
+  commands: [{ argv: ["curl", "-sS", "--max-time", "3", "http://localhost:61679/v1/enis"] }],
+  recognize(argv): View | undefined {
+    if (argv[0] !== "curl" && argv[0] !== "wget") return undefined;
+    const what = argv.map((word) => URL.exec(word)?.[1]).find((word) => word !== undefined);
+    if (what === undefined || what === "eni-configs") return undefined;
+    return { format: what, complete: true, scope: what, rank: 1 };
+  },
+  schema: Ipamd,
+  parse(input) {
+    const unparsed = new UnparsedLines();
+    const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [] };
+    const text = withoutPrompts(input.text);
+    const oneLine = !text.trim().includes("\n");
+    for (const member of jsonMembers(text, unparsed)) {
+      if (input.view.format === "enis") continue;
+      read(value, input, member);
+    }
+    if (input.view.format === "enis") readEnis(value, text, 1, oneLine, new UnparsedLines());
+    return unparsed.with(value);
+  },
+});
+
+/** One member of `/v1/pods` or of the settings. */
+function read(value: Ipamd, { view }: Input, member: JsonMember): void {
+  const place = placeOf(member);
+  if (view.format === "pods") {
+    const pod = member.value as Record<string, unknown> | null;
+    const address = asString(pod?.["IP"]);
+    if (address !== undefined) {
+      value.addresses.push({ ...place, address, assigned: true, pod: member.name, ...present({ deviceNumber: asInteger(pod?.["DeviceNumber"]) }) });
+    }
+  } else if (typeof member.value === "string" || typeof member.value === "number" || typeof member.value === "boolean") {
+    value.settings.push({ ...place, name: member.name, value: String(member.value) });
+  }
+}
+
+/** `/v1/enis`. Newer versions have one such object per network card: `{"0": {"TotalIPs": …}}`. */
+function readEnis(value: Ipamd, text: string, startLine: number, oneLine: boolean, unparsed: UnparsedLines): void {
+  const members = jsonMembers(text, unparsed, startLine);
+  const number = (name: string): number | undefined => asInteger(members.find((member) => member.name === name)?.value);
+  const total = number("TotalIPs");
+  const assigned = number("AssignedIPs");
+  if (total !== undefined && assigned !== undefined) {
+    const line = members.find((member) => member.name === "AssignedIPs")?.line ?? startLine;
+    const row = { line, total, assigned, ...present({ coolingDown: number("CooldownIPs") }) };
+    value.totals.push(oneLine ? Object.assign(row, { text: text.trim().slice(0, 120) }) : row);
+  }
+  for (const member of members) {
+    if (/^\d{1,3}$/.test(member.name) && member.source.startsWith("{")) readEnis(value, member.source, member.sourceLine, oneLine, unparsed);
+    // "ENIIPPools" until v1.9
+    if (member.name !== "ENIs" && member.name !== "ENIIPPools") continue;
+    for (const eni of jsonMembers(member.source, unparsed, member.sourceLine)) if (eni.source.startsWith("{")) readEni(value, eni, unparsed);
+  }
+}
+
+function readEni(value: Ipamd, eni: JsonMember, unparsed: UnparsedLines): void {
+  const fields = jsonMembers(eni.source, unparsed, eni.sourceLine);
+  const field = (name: string): unknown => fields.find((member) => member.name === name)?.value;
+  const deviceNumber = asInteger(field("DeviceNumber"));
+  const primary = field("IsPrimary");
+  const pools = fields.filter((member) => member.name === "AvailableIPv4Cidrs" || member.name === "IPv4Addresses" || member.name === "IPv6Cidrs");
+  const prefixes = pools.reduce((count, pool) => count + Object.keys((pool.value ?? {}) as object).length, 0);
+  const shared = { eni: eni.name, ...present({ deviceNumber }) };
+  const row = { ...placeOf(eni), id: eni.name, prefixes, ...present({ deviceNumber, primary: typeof primary === "boolean" ? primary : undefined }) };
+  value.enis.push(row);
+  for (const pool of pools) {
+    for (const entry of jsonMembers(pool.source, unparsed, pool.sourceLine)) {
+      const inner = entry.value as Record<string, unknown> | null;
+      if (pool.name === "IPv4Addresses") {
+        value.addresses.push({
+          ...placeOf(entry),
+          address: entry.name,
+          ...shared,
+          assigned: inner?.["Assigned"] === true || inner?.["IPAMKey"] !== undefined,
+        });
+        continue;
+      }
+      const addresses = jsonMembers(entry.source, unparsed, entry.sourceLine).find((member) => member.name === "IPAddresses");
+      if (addresses?.source.startsWith("{") !== true) continue;
+      for (const item of jsonMembers(addresses.source, unparsed, addresses.sourceLine)) readAddress(value, item, shared);
+    }
+  }
+}
+
+/** `"10.0.1.5": {"Address": "10.0.1.5", "IPAMKey": {"containerID": "4e…"}, "IPAMMetadata": {"k8sPodNamespace": "shop", "k8sPodName": "cart-0"}}` */
+function readAddress(value: Ipamd, item: JsonMember, shared: { eni: string; deviceNumber?: number }): void {
+  const inner = item.value as Record<string, unknown> | null;
+  const key = inner?.["IPAMKey"] as Record<string, unknown> | null | undefined;
+  const metadata = inner?.["IPAMMetadata"] as Record<string, unknown> | null | undefined;
+  const name = asString(metadata?.["k8sPodName"]);
+  const pod = name === undefined ? undefined : `${asString(metadata?.["k8sPodNamespace"]) ?? ""}/${name}`;
+  // an address that was given back keeps its place, with an empty key
+  const assigned = (asString(key?.["containerID"]) ?? "") !== "";
+  value.addresses.push({ ...placeOf(item), address: item.name, ...shared, assigned, ...present({ pod }) });
+}

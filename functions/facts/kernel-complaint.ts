@@ -1,0 +1,33 @@
+import { z } from "zod";
+import type { Row } from "./fact.ts";
+import { placed } from "./placed.ts";
+
+/** A message of the kernel that says what it has no room for. */
+export const Complaint = z.object({
+  line: z.int(),
+  message: z.string(),
+  /** Seconds between the message and the collection, where known. */
+  age: z.number().optional(),
+  /** Seconds between it and the kernel's newest message that was read; 0 where that is not known. It is at least that old. */
+  later: z.number(),
+});
+type Complaint = z.infer<typeof Complaint>;
+
+/** As the fact kernel-log has them. */
+export interface KernelLog {
+  readonly rows: readonly (Row & { message: string; age?: number; seconds?: number })[];
+}
+
+/** The messages that a pattern finds, with what is known of their age. */
+export function complaints(log: KernelLog | undefined, pattern: RegExp): Complaint[] {
+  let newest = 0;
+  for (const row of log?.rows ?? []) newest = Math.max(newest, row.seconds ?? 0);
+  return (log?.rows ?? [])
+    .filter((row) => pattern.test(row.message.slice(0, 400)))
+    .map((row) => ({
+      ...placed(row),
+      message: row.message,
+      ...(row.age === undefined ? {} : { age: row.age }),
+      later: row.seconds === undefined ? 0 : newest - row.seconds,
+    }));
+}

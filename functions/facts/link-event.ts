@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { placeOf } from "./place.ts";
+
+/**
+ * Interfaces of which the kernel said that the line went down or came up, as drivers word it.
+ *
+ *     e1000e 0000:00:1f.6 eno1: NIC Link is Down
+ *     bond0: (slave ens1f0): link status definitely down, disabling slave
+ */
+const Event = z.object({
+  line: z.int(),
+  interface: z.string(),
+  event: z.enum(["down", "up"]),
+  /** Seconds before the collection, where known. */
+  age: z.number().optional(),
+});
+const Flap = z.object({
+  /** Line of the newest "down". */
+  line: z.int(),
+  interface: z.string(),
+  /** Changes to "down" within an hour before the collection. */
+  downs: z.int(),
+  /** Changes to "down" in the whole log whose age is not known. */
+  undatedDowns: z.int(),
+});
+const LinkEvents = z.object({ rows: z.array(Event), interfaces: z.array(Flap) });
+type Event = z.infer<typeof Event>;
+type Flap = z.infer<typeof Flap>;
+
+interface Sources {
+  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+}
+
+const NAME = "([A-Za-z][A-Za-z0-9_.@-]{0,14})";
+const PATTERNS: readonly RegExp[] = [
+  // igb, ixgbe, e1000e, ena, virtio_net, r8169, tg3, mlx4: "eth0: NIC Link is Down", "eth0: Link is Down", "r8169 0000:02:00.0 eth0: Link is Down"
+  new RegExp(`(?:^|\\s)${NAME}:? (?:NIC )?Link is (Down|Up)\\b`, "i"),
+  // mlx5_core 0000:3b:00.0 ens1f0np0: Link down
+  new RegExp(`(?:^|\\s)${NAME}: Link (down|up)\\b`, "i"),
+  // bonding, old and new wording
+  new RegExp(`link status (?:definitely )?(down|up) for (?:interface )?${NAME}`, "i"),
+  new RegExp(`\\(slave ${NAME}\\): link status (?:definitely )?(down|up)\\b`, "i"),
+  // vmxnet3, hv_netvsc: "ens192: NIC Link is Up 10000 Mbps" is above; "hv_netvsc …: eth0: Link down" too
+  new RegExp(`(?:^|\\s)${NAME}: (?:carrier|link) (lost|down|up|acquired)\\b`, "i"),
+];
+
+/** The window within which changes count, in seconds. */
+const WINDOW = 3600;
+const MAX_ROWS = 1000;
+
+export const linkEvent = defineDerivedFact({
+  id: "link-event",
+  title: "Interfaces whose line went down or came up, from the kernel's log",
+  from: ["kernel-log"],
+  schema: LinkEvents,
+  derive(values: Sources) {
+    const rows: (Event & Row)[] = [];
+    for (const entry of values["kernel-log"]?.rows ?? []) {
+      const { message, age } = entry;
+      const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
+      if (found === undefined || rows.length >= MAX_ROWS) continue;
+      rows.push({ ...placeOf(entry), ...found, ...(age === undefined ? {} : { age }) });
+    }
+    const interfaces = new Map<string, Flap & Row>();
+    let latest = new Map<string, "down" | "up">();
+    for (const row of rows) {
+      // a bond and its driver both tell of the same change
+      const changed = latest.get(row.interface) !== row.event;
+      latest = latest.set(row.interface, row.event);
+      if (row.event !== "down" || !changed) continue;
+      const known = interfaces.get(row.interface);
+      const recent = row.age !== undefined && row.age < WINDOW ? 1 : 0;
+      const undated = row.age === undefined ? 1 : 0;
+      interfaces.set(row.interface, {
+        ...placeOf(row),
+        interface: row.interface,
+        downs: (known?.downs ?? 0) + recent,
+        undatedDowns: (known?.undatedDowns ?? 0) + undated,
+      });
+    }
+    return { rows, interfaces: [...interfaces.values()] };
+  },
+});
+
+function eventOf(message: string): Pick<Event, "interface" | "event"> | undefined {
+  for (const [i, pattern] of PATTERNS.entries()) {
+    const match = pattern.exec(message);
+    if (match === null) continue;
+    const [name, word] = i === 2 ? [match[2], match[1]] : [match[1], match[2]];
+    const lower = (word as string).toLowerCase();
+    return { interface: name as string, event: lower === "down" || lower === "lost" ? "down" : "up" };
+  }
+  return undefined;
+}

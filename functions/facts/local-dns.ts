@@ -1,0 +1,93 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import { placed } from "./placed.ts";
+
+/**
+ * A DNS cache on a link-local address of the node (NodeLocal DNSCache, AKS localdns), and what is missing of it. A row stands where the NOTRACK rule of the
+ * cache stands, or the setting of the kubelet that names its address.
+ *
+ *     -A PREROUTING -d 169.254.20.10/32 -p udp -m udp --dport 53 -j NOTRACK
+ */
+const LocalDns = z.object({
+  rows: z.array(
+    z.object({
+      line: z.int(),
+      address: z.string(),
+      /** rule: packets to it are kept from connection tracking. kubelet: pods are told to ask it. */
+      by: z.enum(["rule", "kubelet"]),
+      /** "yes" or "no": some interface has the address. "unknown": not all addresses were seen, and it is not among them. */
+      present: z.enum(["yes", "no", "unknown"]),
+      /** "yes" or "no": a program listens on UDP port 53 of it. "unknown": not all listeners were seen, and it is not among them. */
+      listening: z.enum(["yes", "no", "unknown"]),
+      /** Line and output of the interface's address, where it has one. */
+      addressLine: z.int().optional(),
+      addressOutput: z.int().optional(),
+    }),
+  ),
+  /** NOTRACK rules for port 53 of other addresses, written the same way: the DNS service's address, that no interface has. kube-proxy cannot translate such packets. */
+  services: z.array(z.object({ line: z.int(), address: z.string() })),
+});
+type LocalDns = z.infer<typeof LocalDns>;
+type Known = LocalDns["rows"][number]["present"];
+
+interface Sources {
+  readonly iptables?: Iptables;
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly socket?: {
+    rows: readonly (Row & { protocol: string; address: string; port?: number })[];
+    shown: readonly { protocol: string; listening: boolean }[];
+  };
+  readonly "resolv-conf"?: { clusterDns: readonly (Row & { address: string })[] };
+}
+
+const ANY = new Set(["0.0.0.0", "*", "::"]);
+
+export const localDns = defineDerivedFact<LocalDns>({
+  id: "local-dns",
+  title: "DNS cache on a link-local address of the node: its rules, its address, its listener",
+  from: ["iptables", "address", "socket", "resolv-conf"],
+  schema: LocalDns,
+  derive: (values, whole) => derive(values as Sources, whole),
+});
+
+function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
+  const rules = (sources.iptables?.rows ?? []).filter(isNotrack);
+  const held = new Map((sources.address?.rows ?? []).map((row) => [row.address, row]));
+  const listeners = (sources.socket?.rows ?? []).filter((row) => row.protocol === "udp" && row.port === 53);
+  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "udp" && row.listening);
+  const known = (seen: boolean, all: boolean): Known => (seen ? "yes" : all ? "no" : "unknown");
+  const describe = (row: Row, address: string, by: "rule" | "kubelet"): LocalDns["rows"][number] => {
+    const own = held.get(address);
+    const listening = listeners.some((socket) => socket.address === address || ANY.has(socket.address));
+    return {
+      ...placed(row),
+      address,
+      by,
+      // who listens on an address has it
+      present: known(own !== undefined || listeners.some((socket) => socket.address === address), whole.has("address")),
+      listening: known(listening, listed),
+      ...(own === undefined ? {} : { addressLine: own.line, ...(own.output === undefined ? {} : { addressOutput: own.output }) }),
+    };
+  };
+  const rows = rules.filter((row) => isLinkLocal(addressOf(row))).map((row) => describe(row, addressOf(row), "rule"));
+  for (const row of sources["resolv-conf"]?.clusterDns ?? []) if (isLinkLocal(row.address)) rows.push(describe(row, row.address, "kubelet"));
+  const services = rules.filter((row) => !isLinkLocal(addressOf(row)) && !held.has(addressOf(row)) && whole.has("address"));
+  return { rows, services: services.map((row) => ({ ...placed(row), address: addressOf(row) })) };
+}
+
+/** The cache writes its rules straight into the built-in chains; Cilium and Calico have chains of their own for theirs. */
+function isNotrack(row: IptablesRow & Row): boolean {
+  const untracked = row.target === "NOTRACK" || (row.target === "CT" && row.spec.includes("notrack"));
+  return (
+    untracked &&
+    (row.chain === "PREROUTING" || row.chain === "OUTPUT") &&
+    row.destinationPort === "53" &&
+    row.destination !== undefined &&
+    !row.destinationNegated
+  );
+}
+
+const addressOf = (row: IptablesRow): string => (row.destination ?? "").replace(/\/(?:32|128)$/, "");
+const isLinkLocal = (address: string): boolean => address.startsWith("169.254.");

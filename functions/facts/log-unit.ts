@@ -1,0 +1,66 @@
+import { optionValue } from "./command.ts";
+
+/** The names under which logs know one program. What is not listed keeps its name. */
+const NAMES: Readonly<Record<string, string>> = {
+  cilium: "cilium-agent",
+  "kube-dns": "coredns",
+  "rke2-coredns": "coredns",
+  "node-cache": "node-local-dns",
+  nodelocaldns: "node-local-dns",
+  "kube-flannel-ds": "kube-flannel",
+  flannel: "kube-flannel",
+  flanneld: "kube-flannel",
+  "aws-k8s-agent": "ipamd",
+  "k3s-agent": "k3s",
+  "rke2-server": "rke2",
+  "rke2-agent": "rke2",
+  "snap.microk8s.daemon-kubelite": "kubelite",
+  docker: "dockerd",
+};
+
+export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** The one name of a program: "kubelet.service" → "kubelet", "kube-dns" → "coredns". */
+export function unitOf(name: string): string {
+  const bare = name.replace(/\.service$/, "");
+  return Object.hasOwn(NAMES, bare) ? (NAMES[bare] as string) : bare;
+}
+
+// the kubelet's links and folders: POD_NAMESPACE_CONTAINER-64hex.log, NAMESPACE_POD_UID/CONTAINER/0.log
+const CONTAINER_LINK = /\/containers\/[^/_]{1,255}_[^/_]{1,255}_([^/]{1,255}?)-[0-9a-f]{12,64}\.log$/;
+const POD_FOLDER = /\/pods\/[^/_]{1,255}_([^/_]{1,255})_[^/]{1,255}\/([^/]{1,255})\/\d{1,4}\.log(?:\.\S{1,40})?$/;
+const SYSTEM = /^\/(?:host\/)?var\/log\/(?:messages|syslog|daemon\.log)(?:[.-]\d{1,8})?(?:\.gz)?$/;
+const PODS = /^\/(?:host\/)?var\/log\/(?:pods|containers)(?:\/[^\s]{0,400})?$/;
+const NAMED =
+  /^((?:snap\.microk8s\.daemon-)?(?:kubelet|kubelite|kube-proxy|k3s(?:-agent|-service)?|rke2(?:-server|-agent)?|coredns|node-local-dns|cilium(?:-agent)?|calico-node|felix|aws-node|ipamd|plugin|network-policy-agent|ebpf-sdk|kube-flannel|flanneld?|firewalld|containerd|crio|dockerd|docker|NetworkManager|systemd-networkd|kube-router|antrea-agent))(?:[._-][\w.-]{0,120})?$/;
+
+/** The program behind a log file: "" for one of many programs, undefined for a path that is no log of an agent. */
+export function unitOfPath(path: string): string | undefined {
+  if (path.startsWith("-")) return undefined;
+  if (SYSTEM.test(path)) return "";
+  const container = CONTAINER_LINK.exec(path)?.[1] ?? POD_FOLDER.exec(path)?.[2];
+  if (container !== undefined) return unitOf(container);
+  const name = NAMED.exec(baseName(path))?.[1];
+  const isLog = /\.(?:log|txt|out|err)(?:\.\d{1,2})?(?:\.gz)?$/.test(path) || /^\/(?:host\/)?var\/log\//.test(path);
+  if (name !== undefined && isLog) return unitOf(name);
+  return PODS.test(path) ? "" : undefined;
+}
+
+/** The program whose log `kubectl logs` and its like show: the container asked for, else what the pod, set or label is named after; "" for a bare id. */
+export function unitOfPod(argv: readonly string[]): string {
+  const container = optionValue(argv, "-c", "--container");
+  if (container !== undefined) return unitOf(container);
+  const label = /=([\w.-]{1,63})$/.exec(optionValue(argv, "-l", "--selector") ?? "")?.[1];
+  if (label !== undefined) return unitOf(label);
+  const rest = argv.slice(argv.indexOf("logs") + 1);
+  const values = new Set(["-n", "--namespace", "--tail", "--since", "--context", "-c", "-l", "--kubeconfig", "--since-time", "--runtime-endpoint", "-s"]);
+  const names = rest.filter((word, i) => !word.startsWith("-") && !values.has(rest[i - 1] ?? ""));
+  const name = baseName(names[0] ?? "");
+  // docker's own names: k8s_CONTAINER_POD_NAMESPACE_UID_N
+  const docker = /^k8s_([^_]{1,63})_/.exec(name)?.[1];
+  if (docker !== undefined) return unitOf(docker);
+  if (/^[0-9a-f]{8,64}$/.test(name) || !/[a-z]/.test(name)) return "";
+  const known = NAMED.exec(name)?.[1];
+  // generated suffixes have no vowels
+  return unitOf(known ?? name.replace(/(?:-[a-f0-9]{6,10})?-[b-df-hj-np-tv-xz2-9]{5}$/, ""));
+}

@@ -1,0 +1,172 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { prefixBits } from "./ip-bits.ts";
+import type { Link } from "./link.ts";
+import { placeOf } from "./place.ts";
+import { isPodInterface } from "./pod-interface.ts";
+import type { Route } from "./route.ts";
+import { routeTables } from "./route-lookup-evaluator.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * Packet sizes that do not fit: tunnels whose MTU is more than what the interface below carries with the outer headers, pods that may send more than the
+ * uplink takes, and packets that the kernel dropped for their size.
+ *
+ *     tapb9a1: dropped over-mtu packet: 8950 > 1450
+ */
+const Dropped = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** Of the packet, bytes. */
+  size: z.int(),
+  mtu: z.int(),
+  age: z.number().optional(),
+});
+const Tunnel = z.object({
+  /** The tunnel's own line. */
+  line: z.int(),
+  interface: z.string(),
+  /** "vxlan", "ipip", "wireguard". */
+  kind: z.string(),
+  mtu: z.int(),
+  underlay: z.string(),
+  underlayMtu: z.int(),
+  underlayLine: z.int(),
+  /** Bytes of outer headers: VXLAN 50 (IPv6 70), IP in IP 20, WireGuard 60 (IPv6 80). */
+  overhead: z.int(),
+  /** The largest MTU that fits: underlayMtu - overhead. */
+  limit: z.int(),
+  fits: z.boolean(),
+  /** Routes in use that leave through it. */
+  routes: z.int(),
+});
+const Pods = z.object({
+  /** Of the pod's interface. */
+  line: z.int(),
+  interface: z.string(),
+  mtu: z.int(),
+  /** Interface on which packets of pods leave the node: the uplink, or a tunnel. */
+  towards: z.string(),
+  towardsMtu: z.int(),
+  towardsLine: z.int(),
+  /** True if `towards` is a tunnel. */
+  tunnel: z.boolean(),
+});
+const MtuConflict = z.object({
+  drops: z.array(Dropped),
+  tunnels: z.array(Tunnel),
+  /** Pods' interfaces whose MTU is larger than that of the interface they send to. One row per pair of sizes, not per pod. */
+  pods: z.array(Pods),
+});
+type Tunnel = z.infer<typeof Tunnel> & Row;
+type Pods = z.infer<typeof Pods> & Row;
+
+interface Sources {
+  readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly ({ interface: string; underlay?: string; local?: string; external: boolean } & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+}
+
+const OVER_MTU = /(?:^|\s)(\S{1,15}): dropped over-mtu packet: (\d{1,6}) > (\d{1,6})/;
+/** Tunnels that CNIs name alike everywhere, for listings without -d. Cilium's and OVS's take the size from each route. */
+const NAMED: readonly (readonly [RegExp, string])[] = [
+  [/^(?:flannel\.\d{1,8}|vxlan\.calico)$/, "vxlan"],
+  [/^(?:vxlan-v6\.calico|flannel-v6\.\d{1,8})$/, "vxlan6"],
+  [/^tunl0$/, "ipip"],
+  [/^(?:wireguard\.cali|flannel-wg|kilo0|cilium_wg0)$/, "wireguard"],
+];
+const OVERHEAD: Readonly<Record<string, number>> = { vxlan: 50, vxlan6: 70, ipip: 20, wireguard: 60 };
+const MAX_DROPS = 200;
+
+export const mtuConflict = defineDerivedFact({
+  id: "mtu-conflict",
+  title: "Tunnels and pods whose packets are too large for the way they take",
+  from: ["link", "route", "rule", "address", "kernel-log"],
+  schema: MtuConflict,
+  derive(values: Sources) {
+    const drops: (z.infer<typeof Dropped> & Row)[] = [];
+    for (const entry of values["kernel-log"]?.rows ?? []) {
+      const match = drops.length < MAX_DROPS ? OVER_MTU.exec(entry.message) : null;
+      if (match === null) continue;
+      const { age } = entry;
+      const row = { interface: match[1] as string, size: Number(match[2]), mtu: Number(match[3]) };
+      drops.push({ ...placeOf(entry), ...row, ...(age === undefined ? {} : { age }) });
+    }
+    const links = new Map((values.link?.rows ?? []).map((row) => [row.interface, row]));
+    const routes = values.route?.rows ?? [];
+    const sources = { routes, rules: values.rule?.rows ?? [], addresses: values.address?.rows ?? [], links: values.link?.rows ?? [] };
+    const wayTo = (destination: string): (Link & Row) | undefined => {
+      const family = addressFamily(destination);
+      const answer = routes.length === 0 || family === undefined ? undefined : lookup({ family, destination, fwmark: 0 });
+      return links.get(answer?.route?.interface ?? "");
+    };
+    const { lookup } = routeTables(sources);
+    const uplink = wayTo("198.51.100.1");
+    const tunnels: Tunnel[] = [];
+    for (const row of links.values()) {
+      const tunnel = tunnelOf(row, values, uplink, links, wayTo);
+      if (tunnel !== undefined) tunnels.push(tunnel);
+    }
+    return { drops, tunnels, pods: podsOf([...links.values()], tunnels, uplink) };
+  },
+});
+
+function tunnelOf(
+  row: Link & Row,
+  values: Sources,
+  uplink: (Link & Row) | undefined,
+  links: ReadonlyMap<string, Link & Row>,
+  wayTo: (destination: string) => (Link & Row) | undefined,
+): Tunnel | undefined {
+  const routes = values.route?.rows ?? [];
+  const vxlan = values.link?.vxlans.find((other) => other.interface === row.interface);
+  const kind = vxlan?.local?.includes(":") ? "vxlan6" : (NAMED.find(([name]) => name.test(row.interface))?.[1] ?? (vxlan === undefined ? row.kind : "vxlan"));
+  const overhead = OVERHEAD[kind ?? ""];
+  if (overhead === undefined || kind === undefined || vxlan?.external === true || !row.up || row.mtu === undefined) return undefined;
+  const local = values.address?.rows.find((address) => address.address === vxlan?.local)?.interface;
+  const used = routes.filter((route) => route.interface === row.interface && route.type === "unicast" && route.protocol !== "kernel");
+  // the next hop of an IP in IP tunnel is the other node itself
+  const peer = kind === "ipip" ? used.find((route) => route.gateway !== undefined)?.gateway : undefined;
+  const underlay = links.get(vxlan?.underlay ?? local ?? "") ?? (peer === undefined ? uplink : wayTo(peer));
+  if (underlay?.mtu === undefined || underlay.interface === row.interface) return undefined;
+  const limit = underlay.mtu - overhead;
+  return {
+    ...placeOf(row),
+    interface: row.interface,
+    kind,
+    mtu: row.mtu,
+    underlay: underlay.interface,
+    underlayMtu: underlay.mtu,
+    underlayLine: underlay.line,
+    overhead,
+    limit,
+    // a route may hold its own, smaller size
+    fits: row.mtu <= limit || (used.length > 0 && used.every((route) => route.mtu !== undefined && route.mtu <= limit)),
+    routes: used.filter((route) => (prefixBits(route.prefix)?.length ?? 0) > 0).length,
+  };
+}
+
+/** Bridges of container engines beside the CNI: what is on them leaves by the uplink, never by the CNI's tunnel. */
+const ENGINE_BRIDGE = /^(?:docker\d|br-|virbr|lxdbr|podman|cni-podman|nerdctl)/;
+
+/** Pods send to other nodes through the tunnel if there is one in use, else through the uplink. */
+function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], uplink: (Link & Row) | undefined): Pods[] {
+  // Cilium's routes inside the pod hold the size; its interfaces do not tell.
+  if (links.some((row) => row.interface === "cilium_host")) return [];
+  const tunnel = tunnels.find((row) => row.routes > 0 && NAMED.some(([name]) => name.test(row.interface)));
+  const pods = new Map<string, Pods>();
+  for (const row of links) {
+    if (row.mtu === undefined || !row.up || !isPodInterface(row.interface, links)) continue;
+    const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "");
+    const towards = byTunnel ? tunnel : uplink;
+    const key = `${row.mtu} ${towards?.interface}`;
+    if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key)) continue;
+    const way = { towards: towards.interface, towardsMtu: towards.mtu, towardsLine: towards.line, tunnel: byTunnel };
+    pods.set(key, { ...placeOf(row), interface: row.interface, mtu: row.mtu, ...way });
+  }
+  return [...pods.values()];
+}

@@ -1,0 +1,152 @@
+import { z } from "zod";
+import { optionValue } from "./command.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { isPrompt } from "./paste.ts";
+import { counterOf, growth, samples } from "./sampled.ts";
+
+/**
+ * Counters of the neighbour tables (ARP, NDP), summed over CPUs. The tables' limits and these numbers are the machine's: all network namespaces share them.
+ *
+ *     entries  allocs   destroys hash_grows lookups  hits     res_failed rcv_probes_mcast rcv_probes_ucast periodic_gc_runs forced_gc_runs unresolved_discards table_fulls
+ *     00000402 00000531 0000051d 00000001   000011d1 00000477 00000109   00000000         00000000         00000000         000002f6       00000000            00000012
+ */
+const counters = {
+  /** Entries in the table now: a level, the same on every CPU's line. */
+  entries: z.int(),
+  /** Entries that could not be resolved. */
+  failed: z.int(),
+  /** How often the table was cleaned because it had more than gc_thresh3 (or, for 5 s, gc_thresh2) entries. */
+  forcedCollections: z.int(),
+  /** Packets thrown away while their neighbour was not resolved. Newer kernels only. */
+  unresolvedDiscards: z.int().optional(),
+  /** New entries refused because the table was full. Newer kernels only (Linux 4.3 and later). */
+  tableFulls: z.int().optional(),
+};
+const Table = z.object({
+  /** The first line of values. */
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  ...counters,
+  failedDelta: z.int().optional(),
+  forcedCollectionsDelta: z.int().optional(),
+  unresolvedDiscardsDelta: z.int().optional(),
+  tableFullsDelta: z.int().optional(),
+});
+const NeighborStats = z.object({ rows: z.array(Table) });
+type Table = z.infer<typeof Table>;
+type NeighborStats = z.infer<typeof NeighborStats>;
+type Name = keyof typeof counters;
+
+const COLUMNS: Readonly<Record<string, Name>> = {
+  entries: "entries",
+  res_failed: "failed",
+  forced_gc_runs: "forcedCollections",
+  forced_gc_goal_miss: "forcedCollections",
+  unresolved_discards: "unresolvedDiscards",
+  unresolved_disca: "unresolvedDiscards",
+  table_fulls: "tableFulls",
+};
+const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/stat\/(arp|ndisc)_cache$/;
+const HEADER = /^entries\s+allocs\s+destroys(?:\s+[a-z_]{3,24}){3,16}$/;
+const ROW = /^[0-9a-f]{8}(?:\s+[0-9a-f]{8}){5,16}$/;
+// lnstat: names cut into columns of bars
+const BARS = /^(?:[a-z_ ]{1,24}\|){4,40}$/;
+const BAR_VALUES = /^(?: {0,24}\d{1,20} {0,8}\|){4,40}$/;
+
+export const neighborStats = defineFact({
+  id: "neighbor-stats",
+  title: "Counters of the neighbour tables (two samples)",
+  commands: [
+    { argv: ["cat", "/proc/net/stat/arp_cache"], samples: 2 },
+    { argv: ["cat", "/proc/net/stat/ndisc_cache"], samples: 2 },
+  ],
+  recognize(argv): View | undefined {
+    const [program, ...rest] = argv;
+    if (program === "lnstat") {
+      const file = optionValue(argv, "-f", "--file");
+      const family = file === "arp_cache" ? "ipv4" : file === "ndisc_cache" ? "ipv6" : undefined;
+      // one count, all of its fields
+      const whole = rest.every((word, i) => word === "-f" || word === file || (word === "-c" && rest[i + 1] === "1") || (word === "1" && rest[i - 1] === "-c"));
+      return family === undefined || !whole ? undefined : { format: "lnstat", complete: true, scope: family, rank: 1 };
+    }
+    const files = rest.filter((word) => FILE.test(word));
+    if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;
+    const families = [...new Set(files.map((file) => (FILE.exec(file)?.[1] === "arp" ? "ipv4" : "ipv6")))];
+    return { format: "proc", complete: program === "cat" && files.length === rest.length, scope: families.join(" "), rank: 2 };
+  },
+  schema: NeighborStats,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Table[] = [];
+    const families = view.scope.split(" ") as Table["family"][];
+    let header: string[] = [];
+    let bars: string[] = [];
+    let table: Table | undefined;
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trim();
+      const barValues = view.format === "lnstat" && BAR_VALUES.test(raw);
+      if (view.format === "proc" && HEADER.test(content)) {
+        header = content.split(/\s+/);
+        table = undefined;
+      } else if (view.format === "proc" && header.length > 0 && ROW.test(content)) {
+        const family = families[Math.min(rows.length, families.length - 1)] ?? "ipv4";
+        const values = content.split(/\s+/).map((word) => Number.parseInt(word, 16));
+        if (table === undefined) {
+          table = { line, family, entries: 0, failed: 0, forcedCollections: 0 };
+          rows.push(table);
+        }
+        add(table, header, values);
+      } else if (barValues) {
+        const values = raw
+          .split("|")
+          .slice(0, -1)
+          .map((word) => counterOf(word.trim()));
+        table = { line, family: families[0] ?? "ipv4", entries: 0, failed: 0, forcedCollections: 0 };
+        add(table, bars.map(nameOfBar), values);
+        rows.push(table);
+      } else if (view.format === "lnstat" && BARS.test(raw)) {
+        const cells = raw
+          .split("|")
+          .slice(0, -1)
+          .map((cell) => cell.trim());
+        // the names are written over several lines
+        bars = bars.length === cells.length ? bars.map((name, i) => name + (cells[i] ?? "")) : cells;
+      } else if (!isPrompt(raw)) unparsed.add(line, raw);
+    }
+    return unparsed.with({ rows });
+  },
+  merge: mergeTables,
+});
+
+/** lnstat writes names into columns of 8 characters and 3 lines: 8 of the file's name, then 16 of the counter's. */
+const nameOfBar = (name: string): string => name.slice("arp_cach".length);
+
+function add(table: Table, header: readonly string[], values: readonly number[]): void {
+  values.forEach((value, column) => {
+    const title = header[column] ?? "";
+    const name = Object.hasOwn(COLUMNS, title) ? COLUMNS[title] : undefined;
+    if (name === "entries") table.entries = value;
+    else if (name !== undefined) table[name] = (table[name] ?? 0) + value;
+  });
+}
+
+const GROWING = ["failed", "forcedCollections", "unresolvedDiscards", "tableFulls"] as const;
+
+/** Of each family the newest sample of the best listing, with what it has more than the one before. */
+function mergeTables(parts: readonly Part<NeighborStats>[]): NeighborStats {
+  const rows = new Map<string, Table>();
+  for (const { before, after } of samples(parts)) {
+    for (const row of after.value.rows) {
+      if (rows.has(row.family)) continue;
+      const old = before?.value.rows.find((other) => other.family === row.family);
+      const deltas: Partial<Record<`${(typeof GROWING)[number]}Delta`, number>> = {};
+      for (const counter of GROWING) {
+        const now = row[counter];
+        const delta = now === undefined || old === undefined ? undefined : growth(old[counter], now);
+        if (delta !== undefined) deltas[`${counter}Delta`] = delta;
+      }
+      rows.set(row.family, { ...row, ...deltas });
+    }
+  }
+  return { rows: [...rows.values()] };
+}

@@ -1,0 +1,289 @@
+import type { Row } from "./fact.ts";
+import { addressFamily, type Family } from "./ip-address.ts";
+import { overlap, rangeOf } from "./ip-range.ts";
+import { type Packet, SOME_POD, SOME_UPLINK } from "./packet-path-packet.ts";
+
+/** What probes are made of: rows of link, address, route and fdb, as far as they are needed. */
+export interface NodeView {
+  readonly links: readonly (Row & { readonly interface: string; readonly up: boolean; readonly master?: string; readonly kind?: string })[];
+  readonly vxlans: readonly (Row & { readonly interface: string; readonly local?: string; readonly underlay?: string; readonly port?: number })[];
+  readonly addresses: readonly (Row & {
+    readonly interface: string;
+    readonly family: Family;
+    readonly address: string;
+    readonly prefixLength?: number;
+    readonly scope?: string;
+  })[];
+  readonly routes: readonly (Row & {
+    readonly family: Family;
+    readonly type: string;
+    readonly prefix: string;
+    readonly gateway?: string;
+    readonly interface?: string;
+    readonly metric?: number;
+    readonly protocol?: string;
+    readonly table: string;
+  })[];
+  readonly fdb: readonly (Row & { readonly interface: string; readonly destination?: string })[];
+}
+
+export type Network = "kubernetes" | "docker" | "libvirt" | "lxd" | "bridge";
+
+/** An interface behind which pods, containers or virtual machines are. */
+export interface PodInterface {
+  readonly row: Row;
+  readonly interface: string;
+  readonly network: Network;
+  /** "bridge": several are behind it; "port": one is. */
+  readonly kind: "bridge" | "port";
+}
+
+export type ProbeName = "pod-to-outside" | "outside-to-pod" | "pod-to-remote-pod" | "remote-pod-to-pod" | "bridged" | "overlay-in" | "overlay-out";
+
+export interface Probe {
+  readonly name: ProbeName;
+  readonly network: Network;
+  /** Of overlay probes: the tunnel's interface. */
+  readonly overlay?: string;
+  readonly packet: Packet;
+}
+
+/** Stands for any address outside of the cluster (RFC 5737, RFC 3849): nobody has it. */
+const OUTSIDE: Readonly<Record<Family, string>> = { ipv4: "198.51.100.10", ipv6: "2001:db8:ffff::10" };
+/** A rule that names it, or a set, is about some addresses outside, not about all. */
+export const SOME_OUTSIDE = /198\.51\.100\.|2001:db8:|match-set|(?:saddr|daddr)(?: !=)? @/;
+
+/** At most this many interfaces of a kind: the others of it are treated alike. */
+const MAX_ALIKE = 2;
+
+const KUBERNETES_PORT = /^(?:lxc[0-9a-f]{8,13}|cali[0-9a-f]{8,11}|eni[0-9a-f]{8,12}|azv[0-9a-f]{8,12}|gke[0-9a-f]{8,12})$/;
+const KUBERNETES_BRIDGE = /^(?:cni0|cbr0|kube-bridge|weave|azure0)$/;
+const DOCKER_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|docker_gwbridge|(?:cni-)?podman\d{1,3}|nerdctl\d{1,3})$/;
+const LIBVIRT_BRIDGE = /^virbr\d{1,4}$/;
+const LXD_BRIDGE = /^(?:lxdbr|incusbr|lxcbr)\d{1,4}$/;
+/** Tunnels between nodes whose packets go through FORWARD. Cilium's do not: eBPF takes them. */
+const POD_OVERLAY = /^(?:flannel(?:-v6)?\.\d{1,8}|flannel-wg(?:-v6)?|vxlan(?:-v6)?\.calico|tunl0|wireguard\.cali)$/;
+/** Ports that belong to virtual machines or containers. */
+const GUEST_PORT = /^(?:vnet\d|tap|veth|fwpr|macvtap|vif\d)/;
+
+/** Which tool made an interface, as its name tells; undefined for the node's own. */
+function networkOf(name: string): Pick<PodInterface, "network" | "kind"> | undefined {
+  if (KUBERNETES_PORT.test(name)) return { network: "kubernetes", kind: "port" };
+  if (KUBERNETES_BRIDGE.test(name)) return { network: "kubernetes", kind: "bridge" };
+  if (DOCKER_BRIDGE.test(name)) return { network: "docker", kind: "bridge" };
+  if (LIBVIRT_BRIDGE.test(name)) return { network: "libvirt", kind: "bridge" };
+  return LXD_BRIDGE.test(name) ? { network: "lxd", kind: "bridge" } : undefined;
+}
+
+/** The interfaces behind which pods, containers and machines are. A veth with a route to one address is a pod's too (ptp, kindnet). Those that are down are left out. */
+export function podInterfaces(view: NodeView): PodInterface[] {
+  const rows = new Map<string, Row>();
+  const down = new Set<string>();
+  for (const link of view.links) {
+    rows.set(link.interface, link);
+    if (!link.up) down.add(link.interface);
+  }
+  for (const address of view.addresses) if (!rows.has(address.interface)) rows.set(address.interface, address);
+  const pointed = new Set<string>();
+  for (const route of view.routes) {
+    if (route.interface === undefined) continue;
+    if (!rows.has(route.interface)) rows.set(route.interface, route);
+    if (route.table === "main" && route.type === "unicast" && isHost(route.prefix) && route.interface.startsWith("veth")) pointed.add(route.interface);
+  }
+  // Of old, Docker's own bridge was the pods': then a tunnel between nodes stands beside it, and no other bridge
+  const names = [...rows.keys()];
+  const onDocker0 = names.some((name) => POD_OVERLAY.test(name)) && !names.some((name) => networkOf(name)?.network === "kubernetes");
+  const found: PodInterface[] = [];
+  const counts = new Map<string, number>();
+  for (const [name, row] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const named = onDocker0 && name === "docker0" ? ({ network: "kubernetes", kind: "bridge" } as const) : networkOf(name);
+    const known = named ?? (pointed.has(name) ? ({ network: "kubernetes", kind: "port" } as const) : undefined);
+    if (known === undefined || down.has(name)) continue;
+    const group = known.kind === "port" ? name.replace(/[0-9a-f]{6,}$/, "") : name;
+    const count = (counts.get(group) ?? 0) + 1;
+    counts.set(group, count);
+    if (count <= MAX_ALIKE) found.push({ row, interface: name, ...known });
+  }
+  return found;
+}
+
+const isHost = (prefix: string): boolean => prefix.endsWith("/32") || prefix.endsWith("/128");
+
+/** Stands for the pods of a node of which only the firewall is known. `row`: what says that there are pods. */
+export const somePod = (row: Row): PodInterface => ({ row, interface: SOME_POD, network: "kubernetes", kind: "port" });
+
+/** The packets that stand for what the pods, containers and machines of this node do, and what its tunnels carry. */
+export function probesOf(view: NodeView, pods: readonly PodInterface[]): Probe[] {
+  const probes: Probe[] = [];
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const uplink = uplinkOf(view, family);
+    for (const pod of pods) {
+      const source = addressesBehind(view, family, pod.interface);
+      if (family === "ipv6" && source === undefined) continue;
+      // a node that shows its routes and has no default one does not reach the outside
+      const way = uplink ?? (view.routes.length === 0 ? SOME_UPLINK : undefined);
+      if (way !== undefined && way !== pod.interface) probes.push(...toOutside(family, pod, wayBack(view, family, pod.interface), source, way));
+      if (pod.network === "kubernetes" && !pod.interface.startsWith("lxc")) probes.push(...betweenNodes(view, family, pod, source, uplink));
+    }
+    probes.push(...overlays(view, family, uplink));
+  }
+  probes.push(...bridged(view));
+  return probes;
+}
+
+/** The interface of the default route. */
+function uplinkOf(view: NodeView, family: Family): string | undefined {
+  const defaults = view.routes.filter((route) => route.family === family && route.table === "main" && route.type === "unicast" && route.prefix.endsWith("/0"));
+  return defaults.sort((a, b) => (a.metric ?? 0) - (b.metric ?? 0))[0]?.interface;
+}
+
+/** What is known of the addresses behind an interface: one of them, or their prefix. */
+function addressesBehind(view: NodeView, family: Family, name: string): string | undefined {
+  const host = view.routes.find(
+    (route) => route.family === family && route.interface === name && route.table === "main" && route.type === "unicast" && isHost(route.prefix),
+  );
+  if (host !== undefined) return host.prefix.slice(0, host.prefix.indexOf("/"));
+  const router = name.startsWith("lxc") ? "cilium_host" : name;
+  const own = view.addresses.find((address) => address.interface === router && address.family === family && address.scope !== "link");
+  if (own?.prefixLength === undefined) return undefined;
+  if (!isHost(`/${own.prefixLength}`)) return `${own.address}/${own.prefixLength}`;
+  // Cilium's own address is one of its prefix, to which a route leads
+  const range = rangeOf(own.address);
+  const wider = view.routes.find((route) => {
+    const covers = rangeOf(route.prefix);
+    const mine = route.family === family && route.interface === router && !isHost(route.prefix) && !route.prefix.endsWith("/0");
+    return mine && range !== undefined && covers !== undefined && overlap(range, covers) === "inside";
+  });
+  return wider?.prefix;
+}
+
+/** Where packets for a pod leave: Cilium routes them to its own device, unless each pod has a route. */
+function wayBack(view: NodeView, family: Family, name: string): string {
+  if (!name.startsWith("lxc")) return name;
+  return view.routes.some((route) => route.family === family && route.interface === name && isHost(route.prefix)) ? name : "cilium_host";
+}
+
+/** HTTPS from a pod to the world, its answer, and a connection from the world to the pod. */
+function toOutside(family: Family, pod: PodInterface, back: string, source: string | undefined, uplink: string): Probe[] {
+  const base = { network: pod.network };
+  const there = {
+    family,
+    hook: "forward",
+    inInterface: pod.interface,
+    outInterface: uplink,
+    destination: OUTSIDE[family],
+    protocol: "tcp",
+    destinationPort: 443,
+  } as const;
+  const here = { family, hook: "forward", inInterface: uplink, outInterface: back, source: OUTSIDE[family], protocol: "tcp" } as const;
+  const from = source === undefined ? {} : { source };
+  const to = source === undefined ? {} : { destination: source };
+  return [
+    { ...base, name: "pod-to-outside", packet: { ...there, ...from, state: "NEW" } },
+    { ...base, name: "pod-to-outside", packet: { ...there, ...from, state: "ESTABLISHED" } },
+    { ...base, name: "outside-to-pod", packet: { ...here, ...to, sourcePort: 443, state: "ESTABLISHED" } },
+    { ...base, name: "outside-to-pod", packet: { ...here, ...to, state: "NEW" } },
+  ];
+}
+
+/** Between a pod here and one on another node, both ways, over each tunnel that leads to pods, or over the uplink where they are routed. */
+function betweenNodes(view: NodeView, family: Family, pod: PodInterface, source: string | undefined, uplink: string | undefined): Probe[] {
+  const remotes = new Map<string, string>();
+  const own = source === undefined ? undefined : rangeOf(source);
+  for (const route of view.routes) {
+    const { interface: name, prefix } = route;
+    if (route.family !== family || route.table !== "main" || route.type !== "unicast" || name === undefined || prefix.endsWith("/0") || remotes.has(name))
+      continue;
+    const range = rangeOf(prefix);
+    if (range === undefined || (own !== undefined && overlap(own, range) !== "apart")) continue;
+    const routed =
+      name === uplink &&
+      route.gateway !== undefined &&
+      !isHost(prefix) &&
+      (route.protocol === "bird" || (own !== undefined && own.low >> 16n === range.low >> 16n));
+    if ((POD_OVERLAY.test(name) && route.gateway !== undefined) || routed) remotes.set(name, prefix);
+  }
+  return [...remotes].slice(0, MAX_ALIKE).flatMap(([name, prefix]): Probe[] => {
+    const base = { family, hook: "forward", protocol: "tcp", destinationPort: 8080, state: "NEW" } as const;
+    const [mine, theirs] = [source === undefined ? {} : { source }, source === undefined ? {} : { destination: source }];
+    return [
+      { name: "pod-to-remote-pod", network: pod.network, packet: { ...base, ...mine, inInterface: pod.interface, outInterface: name, destination: prefix } },
+      { name: "remote-pod-to-pod", network: pod.network, packet: { ...base, ...theirs, inInterface: name, outInterface: pod.interface, source: prefix } },
+    ];
+  });
+}
+
+/** What carries the packets of each tunnel between nodes: VXLAN and Geneve over UDP, WireGuard, IP in IP. */
+function overlays(view: NodeView, family: Family, uplink: string | undefined): Probe[] {
+  const probes: Probe[] = [];
+  for (const { interface: overlay, kind, up } of view.links) {
+    if (!up) continue;
+    const vxlan = view.vxlans.find((row) => row.interface === overlay);
+    const carrier = carrierOf(overlay, kind, vxlan?.port);
+    const through = vxlan?.underlay ?? uplink;
+    if (carrier === undefined || through === undefined) continue;
+    const local = vxlan?.local ?? view.addresses.find((row) => row.interface === through && row.family === family && row.scope !== "link")?.address;
+    if (local === undefined || addressFamily(local) !== family) continue;
+    // a tunnel that leads nowhere is a leftover, or the device that a module makes by itself
+    if (carrier.protocol === "ipencap" && !view.routes.some((route) => route.interface === overlay && route.gateway !== undefined)) continue;
+    const peer = view.fdb.find((row) => row.interface === overlay && row.destination !== undefined && addressFamily(row.destination) === family)?.destination;
+    const remote = peer === undefined ? {} : { peer };
+    for (const state of ["NEW", "ESTABLISHED"] as const) {
+      const base = { family, state, ...carrier };
+      probes.push({
+        name: "overlay-in",
+        network: "kubernetes",
+        overlay,
+        packet: { ...base, hook: "input", inInterface: through, destination: local, ...(remote.peer === undefined ? {} : { source: remote.peer }) },
+      });
+      probes.push({
+        name: "overlay-out",
+        network: "kubernetes",
+        overlay,
+        packet: { ...base, hook: "output", outInterface: through, source: local, ...(remote.peer === undefined ? {} : { destination: remote.peer }) },
+      });
+    }
+  }
+  return probes;
+}
+
+/** Protocol and port of a tunnel between nodes; undefined for other interfaces. Ports that nothing shows are the tools' defaults. */
+function carrierOf(name: string, kind: string | undefined, port: number | undefined): Pick<Packet, "protocol" | "sourcePort" | "destinationPort"> | undefined {
+  if (/^(?:flannel(?:-v6)?\.\d{1,8}|vxlan(?:-v6)?\.calico|cilium_vxlan|vxlan_sys_\d{1,5}|weave-vxlan)$/.test(name)) {
+    const usual = name.includes("calico") || name.startsWith("vxlan_sys") ? 4789 : 8472;
+    return { protocol: "udp", destinationPort: port ?? usual };
+  }
+  if (name === "cilium_geneve" || /^genev_sys_\d{1,5}$/.test(name) || kind === "geneve") return { protocol: "udp", destinationPort: port ?? 6081 };
+  // WireGuard uses one port for both ends
+  if (/^(?:flannel-wg|wireguard\.cali)$/.test(name)) return { protocol: "udp", sourcePort: 51_820, destinationPort: 51_820 };
+  if (name === "cilium_wg0") return { protocol: "udp", sourcePort: 51_871, destinationPort: 51_871 };
+  return name === "tunl0" ? { protocol: "ipencap" } : undefined;
+}
+
+/** Frames that a bridge passes from port to port, for bridges with machines or containers on them. */
+function bridged(view: NodeView): Probe[] {
+  const ports = new Map<string, string[]>();
+  for (const { interface: name, master, up } of view.links) {
+    if (master === undefined || !up) continue;
+    const list = ports.get(master);
+    if (list === undefined) ports.set(master, [name]);
+    else list.push(name);
+  }
+  return [...ports].flatMap(([bridge, names]): Probe[] => {
+    const kind = view.links.find((link) => link.interface === bridge)?.kind;
+    const guests = names.filter((name) => GUEST_PORT.test(name));
+    const guest = guests[0];
+    const other = names.find((name) => !guests.includes(name)) ?? guests[1];
+    const isBridge = kind === "bridge" || (kind === undefined && guest !== undefined);
+    if (!isBridge || guest === undefined || other === undefined) return [];
+    const own = view.addresses.find((address) => address.interface === bridge && address.family === "ipv4");
+    const prefix = own?.prefixLength === undefined ? undefined : `${own.address}/${own.prefixLength}`;
+    const network = networkOf(bridge)?.network ?? "bridge";
+    const base = { family: "ipv4", hook: "forward", inInterface: bridge, outInterface: bridge, protocol: "tcp", destinationPort: 443, state: "NEW" } as const;
+    const [from, to] = [prefix === undefined ? {} : { source: prefix }, prefix === undefined ? {} : { destination: prefix }];
+    return [
+      { name: "bridged", network, packet: { ...base, ...from, bridged: { inPort: guest, outPort: other } } },
+      { name: "bridged", network, packet: { ...base, ...to, bridged: { inPort: other, outPort: guest } } },
+    ];
+  });
+}

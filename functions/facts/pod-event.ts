@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { agentLog } from "./agent-log.ts";
+import { isPromptLine, optionValue } from "./command.ts";
+import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
+
+/**
+ * Events of pods and nodes, as people paste them from `kubectl describe` and `kubectl get events`, and what the logs of the node say of pods that get no
+ * network: the same messages, told by kubelet, plugin and address daemon. netcheck itself runs on nodes and asks no API, so it collects the logs.
+ *
+ *     Warning  FailedCreatePodSandBox  4m18s (x912 over 3h)  kubelet  Failed to create pod sandbox: rpc error: …
+ */
+const Event = z.object({
+  line: z.int(),
+  /** "event", or "log" for a line of a log. */
+  source: z.enum(["event", "log"]),
+  /** Of events: "Warning" or "Normal". */
+  type: z.string().optional(),
+  /** Of events: "FailedCreatePodSandBox", "Unhealthy", … */
+  reason: z.string().optional(),
+  /** Seconds since it was last seen, when it was collected or pasted. */
+  age: z.number().optional(),
+  /** How often it was seen. */
+  count: z.int(),
+  /** "pod/cart-0"; of `get events` only. */
+  object: z.string().optional(),
+  message: z.string(),
+});
+const PodEvents = z.object({ rows: z.array(Event) });
+type Event = z.infer<typeof Event>;
+
+const AGE = "(?:<invalid>|<unknown>|\\d{1,6}[dhms](?:\\d{1,4}[hms]){0,3})";
+// describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT, MESSAGE, with a namespace in front for all of them
+const DESCRIBED = new RegExp(
+  `^\\s{1,8}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}([\\w./-]{1,120}(?:, [\\w.-]{1,253})?)\\s{1,80}(\\S.{0,4000})$`,
+);
+const LISTED = new RegExp(
+  `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253})\\s{1,200}(\\S.{0,4000})$`,
+);
+const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
+
+/** What a log line is kept for: a pod's sandbox or address. */
+const ABOUT_PODS =
+  /sandbox|(?:assign|allocate) (?:an |a private )?IP|available IP|no free (?:IP|address)|Insufficient(?:FreeAddresses|Cidr)|AddressLimitExceeded|AttachmentLimitExceeded/i;
+
+export const podEvent = defineFact({
+  id: "pod-event",
+  title: "Events of pods and nodes, and log lines about pods that get no network",
+  commands: agentLog.commands,
+  recognize(argv): View | undefined {
+    const log = agentLog.recognize(argv);
+    if (log !== undefined) return { ...log, format: `log ${log.format}` };
+    if (argv[0] !== "kubectl" && argv[0] !== "oc") return undefined;
+    const json = /^(?:json|yaml|jsonpath|go-template|custom-columns|name)/.test(optionValue(argv, "-o", "--output") ?? "");
+    if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
+    const at = argv.findIndex((word) => word === "events" || word === "event" || word === "ev");
+    if (at === -1 || json || !(argv[1] === "events" || argv.includes("get"))) return undefined;
+    return { format: "list", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
+  },
+  schema: PodEvents,
+  answered: (output) => agentLog.answered?.(output) ?? true,
+  parse(input) {
+    const { text, view } = input;
+    if (view.format.startsWith("log ")) return fromLog(input);
+    const unparsed = new UnparsedLines();
+    const rows: Event[] = [];
+    for (const { line, text: raw } of lines(text)) {
+      const described = DESCRIBED.exec(raw);
+      const listed = described === null ? LISTED.exec(raw.trimStart()) : null;
+      if (described !== null) {
+        const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];
+        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message });
+      } else if (listed !== null) {
+        const [, age, count, type, reason, object, message] = listed as unknown as [string, string, string | undefined, string, string, string, string];
+        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), object, message });
+      } else if (
+        view.format === "list" &&
+        !isPromptLine(raw) &&
+        !/^(?:NAMESPACE\s+)?(?:LAST SEEN|AGE)\s|^No resources found|^(?:Defaulted|command)\s/.test(raw)
+      ) {
+        unparsed.add(line, raw);
+      }
+      // the rest of a description is about other things
+    }
+    return unparsed.with({ rows });
+  },
+});
+
+function fromLog(input: Input) {
+  const { value, unparsed, unparsedCount } = agentLog.parse({ ...input, view: { ...input.view, format: input.view.format.slice("log ".length) } });
+  const rows = value.rows
+    .filter((row) => ABOUT_PODS.test(row.message))
+    .map(({ line, age, message }) => ({ line, source: "log" as const, ...present({ age }), count: 1, message }));
+  return { value: { rows }, unparsed, unparsedCount };
+}
+
+/** `4m18s` → 258; undefined for `<invalid>`. */
+function secondsOf(age: string): number | undefined {
+  if (age.startsWith("<")) return undefined;
+  let seconds = 0;
+  for (const [, number, unit] of age.matchAll(/(\d{1,6})([dhms])/g)) seconds += Number(number) * (UNITS[unit as string] ?? 0);
+  return seconds;
+}

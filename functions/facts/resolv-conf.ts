@@ -1,0 +1,235 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * Where names are resolved: the files of the resolver, and which of them the kubelet hands to pods.
+ *
+ *     /etc/resolv.conf:nameserver 127.0.0.53
+ *     /var/lib/kubelet/config.yaml:resolvConf: /run/systemd/resolve/resolv.conf
+ */
+const Nameserver = z.object({
+  line: z.int(),
+  /** "/etc/resolv.conf"; "" where the listing is of a daemon, not of a file (`resolvectl status`). */
+  file: z.string(),
+  address: z.string(),
+  /** Only `resolvectl` tells: the interface whose server it is; "" for a global one. */
+  interface: z.string().optional(),
+});
+const File = z.object({
+  line: z.int(),
+  file: z.string(),
+  search: z.array(z.string()),
+  options: z.array(z.string()),
+  nameservers: z.int(),
+});
+const Kubelet = z.object({
+  line: z.int(),
+  /** The file of the setting: "/var/lib/kubelet/config.yaml". */
+  file: z.string(),
+  /** The file that pods get their nameservers from; absent if the kubelet's settings do not say: then it is /etc/resolv.conf. */
+  resolvConf: z.string().optional(),
+  /** All of the output was read: a setting that is not there is not set. Known once the outputs are put together. */
+  whole: z.boolean(),
+});
+/** Addresses that the kubelet tells pods to ask. */
+const ClusterDns = z.object({ line: z.int(), file: z.string(), address: z.string() });
+const ResolvConf = z.object({ nameservers: z.array(Nameserver), files: z.array(File), kubelet: z.array(Kubelet), clusterDns: z.array(ClusterDns) });
+type Kubelet = z.infer<typeof Kubelet>;
+type ResolvConf = z.infer<typeof ResolvConf>;
+
+const RESOLV =
+  /^(?:\/host)?(\/(?:etc\/resolv\.conf|run\/systemd\/resolve\/(?:stub-)?resolv\.conf|run\/NetworkManager\/(?:no-stub-)?resolv\.conf|etc\/resolvconf\/\S{1,100}|etc\/k8s-resolv\.conf|var\/lib\/rancher\/\S{1,100}\/resolv\.conf))$/;
+const KUBELET =
+  /^(?:\/host)?(\/(?:var\/lib\/kubelet\/(?:config\.yaml|kubeadm-flags\.env)|etc\/kubernetes\/kubelet(?:\/kubelet-config\.json|\/config\.json|-config\.yaml|\.conf|\/kubelet-config\.yaml)|etc\/default\/kubelet))$/;
+const PREFIX = /^(\/[^\s:]{1,200}):/;
+const HEADER = /^==> (\/[^\s<>]{1,200}) <==$/;
+const NAMESERVER = /^nameserver\s{1,20}(\S{1,64})(?:\s.{0,200})?$/;
+const SEARCH = /^(?:search|domain)(?:\s{1,20}(.{1,2000}))?$/;
+const OPTIONS = /^options(?:\s{1,20}(.{1,1000}))?$/;
+const OTHER = /^(?:sortlist|lookup|family)\b|^[#;]/;
+const COMPLAINT = /^(?:grep|cat|tail|head|ls): |: No such file or directory$/;
+// kubelet: `resolvConf: /x`, `"resolvConf": "/x",`, and --resolv-conf=/x among its flags
+const SETTING = /^\s{0,8}"?resolvConf"?\s{0,4}:\s{0,4}"?([^",\s]{0,200})"?,?$/;
+const FLAG = /--resolv-conf[= ]"?([^"\s]{0,200})/;
+const KIND = /^\s{0,8}"?(?:kind|apiVersion)"?\s{0,4}:/;
+const CLUSTER_DNS = /^\s{0,8}"?clusterDNS"?\s{0,4}:\s{0,4}(?:\[(.{0,400})\]?,?)?$/;
+const ITEM = /^\s{0,12}(?:-\s{1,4})?"?([0-9a-fA-F.:]{3,45})"?,?$/;
+
+const FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+const SETTINGS = [
+  "/var/lib/kubelet/config.yaml",
+  "/var/lib/kubelet/kubeadm-flags.env",
+  "/etc/kubernetes/kubelet/kubelet-config.json",
+  "/etc/kubernetes/kubelet/config.json",
+];
+
+export const resolvConf = defineFact<ResolvConf>({
+  id: "resolv-conf",
+  title: "Nameservers of the node, and where the kubelet takes those of pods from",
+  commands: [
+    { argv: ["grep", "-HsE", "^[[:space:]]*(nameserver|search|domain|options)", ...FILES] },
+    { argv: ["grep", "-HsE", "-A3", '^[[:space:]]*"?(kind|resolvConf|clusterDNS)"?[[:space:]]*:|--resolv-conf', ...SETTINGS] },
+  ],
+  recognize(argv): View | undefined {
+    const [program, ...rest] = argv;
+    if ((program === "resolvectl" || program === "systemd-resolve") && rest.every((word) => /^(?:status|--status|dns|--no-pager)$/.test(word))) {
+      return { format: "resolvectl", complete: rest.every((word) => word !== "dns"), scope: "resolvectl", rank: 1 };
+    }
+    if (!["cat", "grep", "head", "tail", "egrep"].includes(program ?? "")) return undefined;
+    const files = rest.filter((word) => RESOLV.test(word));
+    const settings = rest.filter((word) => KUBELET.test(word));
+    if (files.length > 0) return { format: "files", complete: program === "cat" || isOurs(rest, 0), scope: `files ${bare(files).join(" ")}`, rank: 1 };
+    if (settings.length > 0)
+      return { format: "kubelet", complete: program === "cat" || isOurs(rest, 1), scope: `kubelet ${bare(settings).join(" ")}`, rank: 1 };
+    return undefined;
+  },
+  schema: ResolvConf,
+  // grep -s exits with 1 or 2, and says nothing, where a file or a line is not there: that is an answer
+  answered: ({ exitCode, text, stderr }) =>
+    exitCode === undefined || exitCode === 0 || text.trim() !== "" || (exitCode <= 2 && (stderr.trim() === "" || stderr.includes("No such file or directory"))),
+  parse({ text, argv, view }) {
+    const unparsed = new UnparsedLines();
+    const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [] };
+    if (view.format === "resolvectl") readResolvectl(text, value, unparsed);
+    else readFiles(text, argv, view.format, value, unparsed);
+    return unparsed.with(value);
+  },
+  merge(parts: readonly Part<ResolvConf>[]) {
+    const files = new Set<string>();
+    const kubelets = new Set<string>();
+    const merged: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [] };
+    for (const { value, complete } of parts.toSorted((a, b) => Number(b.complete) - Number(a.complete))) {
+      const fresh = value.files.filter((row) => !files.has(row.file));
+      merged.files.push(...fresh);
+      merged.nameservers.push(...value.nameservers.filter((row) => row.file === "" || fresh.some((file) => file.file === row.file)));
+      for (const row of fresh) files.add(row.file);
+      for (const row of value.kubelet) {
+        if (kubelets.has(row.file)) continue;
+        merged.kubelet.push({ ...row, whole: complete });
+        merged.clusterDns.push(...value.clusterDns.filter((server) => server.file === row.file));
+        kubelets.add(row.file);
+      }
+    }
+    return merged;
+  },
+  // the node's file and the kubelet's settings are two halves
+  whole: (parts) => ["files ", "kubelet "].every((half) => parts.some((part) => part.complete && part.view.scope.startsWith(half))),
+});
+
+const bare = (files: readonly string[]): string[] => files.map((file) => file.replace(/^\/host(?=\/)/, ""));
+
+/** True for the fact's own command, which leaves out only what this fact does not read. */
+function isOurs(rest: readonly string[], index: 0 | 1): boolean {
+  const own = resolvConf.commands[index]?.argv.slice(1) ?? [];
+  return rest.length === own.length && rest.every((word, i) => word === own[i]);
+}
+
+function readFiles(text: string, argv: readonly string[], format: string, value: ResolvConf, unparsed: UnparsedLines): void {
+  const asked = argv.slice(1).filter((word) => RESOLV.test(word) || KUBELET.test(word));
+  let file = bare(asked)[0] ?? "";
+  let open: Kubelet | undefined; // the list of clusterDNS goes on
+  for (const { line, text: raw } of lines(text)) {
+    const header = HEADER.exec(raw);
+    if (header !== null) {
+      file = bare([header[1] as string])[0] as string;
+      open = undefined;
+      continue;
+    }
+    // grep puts the path in front, with a hyphen where the line is only context
+    const path = asked.find((one) => raw.startsWith(one) && (raw[one.length] === ":" || raw[one.length] === "-")) ?? PREFIX.exec(raw)?.[1];
+    const named = path !== undefined && (RESOLV.test(path) || KUBELET.test(path));
+    if (named) file = bare([path])[0] as string;
+    const content = named ? raw.slice(path.length + 1) : raw;
+    if (content.trim() === "" || raw === "--" || isPrompt(raw) || isPromptLine(raw)) continue;
+    if (format === "kubelet") {
+      // every line of the settings is one of many that say nothing of names
+      if (!COMPLAINT.test(content)) open = readSetting(content, file, line, value, open);
+      else if (!content.endsWith("No such file or directory")) unparsed.add(line, raw);
+    } else if (!readResolv(content.trim(), file, line, value) && !COMPLAINT.test(content)) unparsed.add(line, raw);
+  }
+}
+
+/** One line of resolv.conf. False if it is none. */
+function readResolv(content: string, file: string, line: number, value: ResolvConf): boolean {
+  const server = NAMESERVER.exec(content);
+  const search = SEARCH.exec(content);
+  const options = OPTIONS.exec(content);
+  if (server === null && search === null && options === null) return OTHER.test(content);
+  let row = value.files.find((known) => known.file === file);
+  if (row === undefined) {
+    row = { line, file, search: [], options: [], nameservers: 0 };
+    value.files.push(row);
+  }
+  if (server !== null) {
+    value.nameservers.push({ line, file, address: server[1] as string });
+    row.nameservers++;
+  } else if (search !== null) row.search = wordsOf(search[1]);
+  else row.options.push(...wordsOf(options?.[1]));
+  return true;
+}
+
+const wordsOf = (text: string | undefined): string[] => (text ?? "").split(/\s+/, 64).filter((word) => word !== "");
+
+/** One line of the kubelet's settings. Returns the row whose list of clusterDNS goes on. */
+function readSetting(content: string, file: string, line: number, value: ResolvConf, open: Kubelet | undefined): Kubelet | undefined {
+  let row = value.kubelet.find((known) => known.file === file);
+  const needed = (): Kubelet => {
+    if (row !== undefined) return row;
+    row = { line, file, whole: false };
+    value.kubelet.push(row);
+    return row;
+  };
+  const item = ITEM.exec(content);
+  if (open !== undefined && item !== null && addressFamily(item[1] as string) !== undefined) {
+    value.clusterDns.push({ line, file, address: item[1] as string });
+    return open;
+  }
+  const setting = SETTING.exec(content) ?? FLAG.exec(content);
+  if (setting !== null) Object.assign(needed(), { line }, setting[1] === "" ? {} : { resolvConf: setting[1] });
+  else if (CLUSTER_DNS.test(content)) {
+    const row = needed();
+    const inline = CLUSTER_DNS.exec(content)?.[1] ?? "";
+    for (const address of inline.split(/[",\]\s]+/, 16)) if (addressFamily(address) !== undefined) value.clusterDns.push({ line, file, address });
+    return inline.trim() === "" ? row : undefined;
+  } else if (KIND.test(content)) needed();
+  return undefined;
+}
+
+// Link 2 (eth0)   Global   then   Current DNS Server: …   DNS Servers: 10.1.0.2 10.1.0.3   and one more server a line
+const LINK = /^(?:Link \d{1,6} \(([^)]{1,15})\)|(Global))(?:: ?(.*))?$/;
+const SERVERS = /^(Current )?(?:DNS Servers?|Fallback DNS Servers): {0,4}(.*)$/;
+const FIELD = /^[A-Za-z][\w /.+-]{1,40}: ?.*$/;
+
+/** `resolvectl status`: the servers of the daemon, and the file's mode. */
+function readResolvectl(text: string, value: ResolvConf, unparsed: UnparsedLines): void {
+  let owner = "";
+  let list = false;
+  for (const { line, text: raw } of lines(text)) {
+    const content = raw.trim();
+    const link = LINK.exec(content);
+    const servers = SERVERS.exec(content);
+    if (link !== null) {
+      owner = link[1] ?? "";
+      list = false;
+      addServers(link[3] ?? "", line, owner, value);
+    } else if (servers !== null) {
+      list = servers[1] === undefined && !content.startsWith("Fallback");
+      if (list) addServers(servers[2] as string, line, owner, value);
+    } else if (list && addressFamily(serverAddress(content)) !== undefined) addServers(content, line, owner, value);
+    else if (FIELD.test(content) || isPrompt(raw) || isPromptLine(raw)) list = false;
+    else if (!/^[~\w.%:#-]{1,255}(?: [~\w.%:#-]{1,255}){0,32}$/.test(content)) unparsed.add(line, raw);
+  }
+}
+
+/** "10.1.0.2#53", "fe80::1%eth0", "9.9.9.9#dns.quad9.net" → the address. */
+const serverAddress = (word: string): string => word.split(/[#%]/, 1)[0] as string;
+
+function addServers(text: string, line: number, owner: string, value: ResolvConf): void {
+  for (const word of wordsOf(text)) {
+    const address = serverAddress(word);
+    if (addressFamily(address) !== undefined) value.nameservers.push({ line, file: "", address, interface: owner });
+  }
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { within } from "./ip-bits.ts";
+import type { Link } from "./link.ts";
+import { placeOf } from "./place.ts";
+import type { Route } from "./route.ts";
+import { routeTables } from "./route-lookup-evaluator.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * Packets that the kernel logged as martian, beside the way back to their sender: the reverse path filter (rp_filter) drops a packet whose sender would be
+ * answered through another interface (1, strict) or through none (2, loose).
+ *
+ *     IPv4: martian source 10.42.3.7 from 10.9.8.4, on dev eth1
+ */
+const Martian = z.object({
+  /** Of the newest such message. */
+  line: z.int(),
+  interface: z.string(),
+  source: z.string(),
+  destination: z.string(),
+  /** Messages with this interface and source. */
+  count: z.int(),
+  /** Seconds between the newest one and the collection, where known. */
+  age: z.number().optional(),
+  /** Effective filter of the interface: the larger of its own value and that of "all"; -1 if that is not known. */
+  filter: z.int(),
+  /** Interface of the way back to the source; left out if the node has no route to it, or routes were not collected. */
+  back: z.string().optional(),
+  backLine: z.int().optional(),
+  backOutput: z.int().optional(),
+  /** True if the way back is known and is another interface, or if there is surely none. */
+  asymmetric: z.boolean(),
+  /** The sender is the node itself, no host address (0.0.0.0, loopback, multicast), or the destination is broadcast or multicast: dropped whatever the filter. */
+  always: z.boolean(),
+});
+const Filter = z.object({
+  /** Of the interface's own value, or of "all" if that is larger. */
+  line: z.int(),
+  interface: z.string(),
+  /** The larger of the interface's own value and that of "all". */
+  filter: z.int(),
+});
+const ReversePath = z.object({
+  martians: z.array(Martian),
+  /** Every interface whose own value is known, and that of "all" or its own is not 0: without the value of "all" the own one is the least it can be. */
+  filters: z.array(Filter),
+});
+type Martian = z.infer<typeof Martian>;
+type Filter = z.infer<typeof Filter>;
+
+interface Sources {
+  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[] };
+  readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
+}
+
+const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
+const KEY = /^net\.ipv4\.conf\.(.{1,60})\.rp_filter$/;
+const NO_HOST = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"];
+const MAX_ROWS = 500;
+
+export const reversePath = defineDerivedFact({
+  id: "reverse-path",
+  title: "Martian packets and the reverse path filter of every interface",
+  from: ["kernel-log", "route", "rule", "address", "link", "sysctl"],
+  schema: ReversePath,
+  derive(values: Sources) {
+    const filters = filtersOf(values.sysctl?.rows ?? []);
+    const byName = new Map(filters.map((row) => [row.interface, row.filter]));
+    const [routes, addresses] = [values.route?.rows ?? [], values.address?.rows ?? []];
+    const tables = routeTables({ routes, rules: values.rule?.rows ?? [], addresses, links: values.link?.rows ?? [] });
+    const martians = new Map<string, Martian & Row>();
+    for (const entry of values["kernel-log"]?.rows ?? []) {
+      const match = MARTIAN.exec(entry.message);
+      if (match === null) continue;
+      const { age } = entry;
+      const [destination, source, name] = match.slice(1) as [string, string, string];
+      if (addressFamily(source) === undefined || addressFamily(destination) === undefined) continue;
+      const key = `${name} ${source}`;
+      const known = martians.get(key);
+      if (known === undefined && martians.size >= MAX_ROWS) continue;
+      const own = addresses.some((row) => row.address === source);
+      const always = own || NO_HOST.some((prefix) => within(source, prefix)) || within(destination, "224.0.0.0/3") || destination.endsWith(".255");
+      const answer = routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 });
+      const back = answer?.outcome === "unicast" ? answer.route : undefined;
+      const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
+      martians.set(key, {
+        ...placeOf(entry),
+        interface: name,
+        source,
+        destination,
+        count: (known?.count ?? 0) + 1,
+        ...(age === undefined ? {} : { age }),
+        filter: byName.get(name) ?? -1,
+        ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
+        ...(back?.output === undefined ? {} : { backOutput: back.output }),
+        asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
+        always,
+      });
+    }
+    return { martians: [...martians.values()], filters };
+  },
+});
+
+function filtersOf(settings: readonly ({ key: string; value: string } & Row)[]): (Filter & Row)[] {
+  const own = settings.flatMap((row) => {
+    const name = KEY.exec(row.key)?.[1]?.replaceAll("/", ".");
+    return name === undefined || !/^\d$/.test(row.value) ? [] : [{ row, interface: name, value: Number(row.value) }];
+  });
+  const all = own.find((entry) => entry.interface === "all");
+  return own
+    .filter((entry) => entry.interface !== "all" && entry.interface !== "default" && (all !== undefined || entry.value > 0))
+    .map((entry) => {
+      if (all === undefined) return { ...placeOf(entry.row), interface: entry.interface, filter: entry.value };
+      return { ...placeOf((all.value > entry.value ? all : entry).row), interface: entry.interface, filter: Math.max(all.value, entry.value) };
+    });
+}

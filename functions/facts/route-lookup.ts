@@ -1,0 +1,330 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Family } from "./ip-address.ts";
+import { addressText, prefixBits, widthOf, within } from "./ip-bits.ts";
+import type { Link } from "./link.ts";
+import { placeOf } from "./place.ts";
+import { isPodInterface } from "./pod-interface.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+import { type Answer, outcomes, type Packet, routeTables, type Tables } from "./route-lookup-evaluator.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * Which route packets of this node take: representative destinations, looked up as the kernel would. A row's line is that of the deciding route (of the
+ * deciding rule, or of what was asked for, where there is none).
+ *
+ *     pod-reply: 198.51.100.1 from 10.1.1.88, in by eni0a: unicast via 10.1.1.1 on eth1, table 2, by rule 1536
+ *
+ * Packets carry no mark: `ip route get` asks the same.
+ */
+const probes = ["outside", "local-address", "subnet", "pod", "pod-reply", "node-to-pod", "peer", "node-to-peer", "link-local", "service"] as const;
+type Probe = (typeof probes)[number];
+const Lookup = z.object({
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  /**
+   * outside: an address that only the default route can serve. local-address: an address of the node. subnet: a neighbour in one of
+   * its subnets. pod: the address or prefix of a local pod.
+   * pod-reply: from that pod to the outside. peer: a prefix behind a gateway. node-to-pod, node-to-peer: the same from
+   * the node's own address on its uplink, which answers of the node carry.  link-local: 169.254.169.254. service: an address of the usual service ranges,
+   * if a route other than the default holds it.
+   */
+  probe: z.enum(probes),
+  destination: z.string(),
+  /** The packet's source; left out where the kernel would choose it. */
+  packetSource: z.string().optional(),
+  inputInterface: z.string().optional(),
+  outcome: z.enum(outcomes),
+  /** Why it is undetermined; else "". */
+  reason: z.string(),
+  /** Of the deciding route; left out if none decides. */
+  prefix: z.string().optional(),
+  table: z.string().optional(),
+  interface: z.string().optional(),
+  gateway: z.string().optional(),
+  metric: z.int().optional(),
+  /** Interfaces of all next hops. */
+  interfaces: z.array(z.string()),
+  /** True if the kernel says of every next hop that its line is down. */
+  linkDown: z.boolean(),
+  preferredSource: z.string().optional(),
+  /** Interfaces on which the destination is known to live (pod, local-address, peer); empty if nothing is expected. */
+  expected: z.array(z.string()),
+  /** False if the destination is expected somewhere and the packet goes elsewhere or nowhere. True where nothing is expected or it is undetermined. */
+  asExpected: z.boolean(),
+  /** Where a route says that the destination is expected: its line and output. */
+  expectedLine: z.int().optional(),
+  expectedOutput: z.int().optional(),
+  /** Priority of the deciding rule, its line and output; left out if the rules are assumed. */
+  rulePriority: z.int().optional(),
+  ruleLine: z.int().optional(),
+  ruleOutput: z.int().optional(),
+  /** True if the capture has no rules of this family and the kernel's own (local, main, default) were taken. */
+  assumedRules: z.boolean(),
+});
+const Table = z.object({
+  /** Line of its first route. */
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  table: z.string(),
+  routes: z.int(),
+  /** True if it holds a default route. */
+  hasDefault: z.boolean(),
+  interfaces: z.array(z.string()),
+  /** True if a rule looks it up, or (VRF) may do so. */
+  lookedUp: z.boolean(),
+});
+const RouteLookup = z.object({ rows: z.array(Lookup), tables: z.array(Table) });
+type Lookup = z.infer<typeof Lookup> & Row;
+type Table = z.infer<typeof Table> & Row;
+type RouteLookup = z.infer<typeof RouteLookup>;
+
+interface Sources {
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[] };
+}
+
+/** At most so many rows of one probe and family: a node has no more pods, and a full table of an internet router proves no more. */
+const MAX_PROBES = 300;
+/** Documentation addresses: no real route but the default serves them. */
+const OUTSIDE: Readonly<Record<Family, readonly string[]>> = {
+  ipv4: ["198.51.100.1", "203.0.113.1", "192.0.2.1"],
+  ipv6: ["2001:db8:ffff:ffff::1", "3fff:ffff:ffff::1"],
+};
+/** In the default service ranges of kubeadm, k3s, EKS, GKE and AKS. */
+const SERVICES = ["10.96.0.1", "10.43.0.1", "10.100.0.1", "172.20.0.1", "34.118.224.1", "10.0.0.1"];
+
+/** What is asked, and what is known of the answer. */
+interface Question {
+  readonly probe: Probe;
+  readonly packet: Packet;
+  readonly expected: readonly string[];
+  /** What the question comes from: quoted if nothing decides. */
+  readonly because: Row;
+}
+
+export const routeLookup = defineDerivedFact({
+  id: "route-lookup",
+  title: "Which route packets of this node take, looked up as the kernel does",
+  from: ["route", "rule", "address", "link"],
+  schema: RouteLookup,
+  derive(values: Sources): RouteLookup {
+    const [routes, rules] = [values.route?.rows ?? [], values.rule?.rows ?? []];
+    const [addresses, links] = [values.address?.rows ?? [], values.link?.rows ?? []];
+    if (routes.length === 0) return { rows: [], tables: [] };
+    const tables = routeTables({ routes, rules, addresses, links });
+    const rows: Lookup[] = [];
+    const counts = new Map<string, number>();
+    for (const question of questions(routes, addresses, links, tables)) {
+      const key = `${question.probe} ${question.packet.family}`;
+      const count = (counts.get(key) ?? 0) + 1;
+      counts.set(key, count);
+      if (count <= MAX_PROBES) rows.push(answered(question, tables));
+    }
+    return { rows, tables: tableRows(routes, tables) };
+  },
+});
+
+function* questions(
+  routes: readonly (Route & Row)[],
+  addresses: readonly (Address & Row)[],
+  links: readonly (Link & Row)[],
+  tables: Tables,
+): Generator<Question> {
+  const first = routes[0] as Route & Row;
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const own = routes.filter((row) => row.family === family);
+    const ownAddresses = addresses.filter((row) => row.family === family);
+    const usesFamily = family === "ipv4" || ownAddresses.some((row) => row.scope === "global") || own.some((row) => prefixBits(row.prefix)?.length === 0);
+    if (!usesFamily) continue;
+    const outside = outsideAddress(family, own);
+    const packet = (destination: string): Packet => ({ family, destination, fwmark: 0 });
+    yield { probe: "outside", packet: packet(outside), expected: [], because: own[0] ?? first };
+    const sharing = byPrefix(own);
+    let asked = 0;
+    for (const row of own) {
+      if (asked > MAX_PROBES) break;
+      if (!isConnected(row) || links.some((link) => link.interface === row.interface && link.master !== undefined)) continue;
+      const interfaces = (sharing.get(row.prefix) ?? []).filter(isConnected).flatMap((other) => other.interface ?? []);
+      asked++;
+      yield { probe: "subnet", packet: packet(inside(row.prefix, row.source)), expected: interfaces, because: row };
+    }
+    for (const row of ownAddresses) yield { probe: "local-address", packet: packet(row.address), expected: [row.interface], because: row };
+    const nodeAddress = uplinkAddress(ownAddresses, own, tables.lookup(packet(outside)));
+    for (const pod of podsOf(own, links)) {
+      yield { probe: "pod", packet: packet(pod.address), expected: pod.interfaces, because: pod.because };
+      const [inputInterface] = pod.interfaces;
+      if (inputInterface !== undefined) {
+        yield { probe: "pod-reply", packet: { ...packet(outside), source: pod.address, inputInterface }, expected: [], because: pod.because };
+      }
+      if (nodeAddress !== undefined) {
+        yield { probe: "node-to-pod", packet: { ...packet(pod.address), source: nodeAddress }, expected: pod.interfaces, because: pod.because };
+      }
+    }
+    asked = 0;
+    for (const row of own) {
+      if (asked > MAX_PROBES) break;
+      const length = prefixBits(row.prefix)?.length ?? 0;
+      const remote = row.type === "unicast" && row.gateway !== undefined && row.interface !== undefined && length > 3 && row.table === "main";
+      if (!remote || row.weight !== undefined || row.flags.includes("linkdown") || row.flags.includes("dead")) continue;
+      const interfaces = (sharing.get(row.prefix) ?? []).flatMap((other) => other.interface ?? []);
+      asked++;
+      yield { probe: "peer", packet: packet(inside(row.prefix)), expected: interfaces, because: row };
+      if (nodeAddress !== undefined) {
+        yield { probe: "node-to-peer", packet: { ...packet(inside(row.prefix)), source: nodeAddress }, expected: interfaces, because: row };
+      }
+    }
+    if (family !== "ipv4") continue;
+    yield { probe: "link-local", packet: packet("169.254.169.254"), expected: [], because: own[0] ?? first };
+    for (const service of SERVICES) {
+      const answer = tables.lookup(packet(service));
+      const length = answer.route === undefined ? 0 : (prefixBits(answer.route.prefix)?.length ?? 0);
+      if (answer.route !== undefined && length >= 8 && answer.route.protocol !== "kernel") {
+        yield { probe: "service", packet: packet(service), expected: [], because: answer.route };
+      }
+    }
+  }
+}
+
+/** Routes of table main by their prefix. */
+function byPrefix(routes: readonly (Route & Row)[]): Map<string, (Route & Row)[]> {
+  const result = new Map<string, (Route & Row)[]>();
+  for (const row of routes) {
+    if (row.table !== "main") continue;
+    const list = result.get(row.prefix);
+    if (list === undefined) result.set(row.prefix, [row]);
+    else list.push(row);
+  }
+  return result;
+}
+
+/** A documentation address that no route but a default one holds, if there is any. */
+function outsideAddress(family: Family, routes: readonly Route[]): string {
+  const candidates = OUTSIDE[family];
+  const held = (address: string) => routes.some((row) => (prefixBits(row.prefix)?.length ?? 0) > 3 && within(address, row.prefix));
+  return candidates.find((address) => !held(address)) ?? (candidates[0] as string);
+}
+
+/** The node's first address on the interface of its default route; where no addresses were collected, what the routes there name as the source. */
+function uplinkAddress(addresses: readonly Address[], routes: readonly Route[], outside: Answer): string | undefined {
+  const name = outside.route?.interface;
+  const own = addresses.filter((row) => row.interface === name && row.scope !== "link" && row.scope !== "host");
+  const first = own.find((row) => !row.flags.includes("secondary") && !row.flags.includes("temporary")) ?? own[0];
+  return first?.address ?? routes.find((row) => row.interface === name && isConnected(row))?.source;
+}
+
+/** The route of a subnet that the node has an address in. */
+const isConnected = (row: Route): boolean =>
+  row.type === "unicast" &&
+  row.table === "main" &&
+  row.gateway === undefined &&
+  row.interface !== undefined &&
+  row.source !== undefined &&
+  !row.flags.includes("linkdown") &&
+  !row.flags.includes("dead") &&
+  (prefixBits(row.prefix)?.length ?? 0) < widthOf(row.family) - 2;
+
+interface Pod {
+  readonly address: string;
+  readonly interfaces: readonly string[];
+  readonly because: Row;
+}
+
+/** Local pods: a route to one address on a pod's interface, a prefix behind cilium_host, the subnet of a bridge with pods. */
+function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[]): Pod[] {
+  const pods = new Map<string, { address: string; interfaces: string[]; because: Row }>();
+  const add = (address: string, name: string, because: Row) => {
+    const known = pods.get(address);
+    if (known === undefined) pods.set(address, { address, interfaces: [name], because });
+    else if (!known.interfaces.includes(name)) known.interfaces.push(name);
+  };
+  const width = widthOf(routes[0]?.family ?? "ipv4");
+  for (const row of routes) {
+    const length = prefixBits(row.prefix)?.length;
+    if (row.type !== "unicast" || row.interface === undefined || row.table !== "main" || length === undefined) continue;
+    if (length === width && row.gateway === undefined && isPodInterface(row.interface, links)) add(row.prefix.split("/")[0] as string, row.interface, row);
+    // The node's own part of Cilium's range names the node's own address there as the gateway and source.
+    const own = row.interface === "cilium_host" && row.source !== undefined && length > 0 && length < width && within(row.source, row.prefix);
+    const bridged = isConnected(row) && links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
+    if (own || bridged) add(inside(row.prefix, row.source), row.interface, row);
+  }
+  return [...pods.values()];
+}
+
+/** An address in the prefix: the third one, which is no network, gateway or first pod by convention, or the fourth if that is `other`. */
+function inside(prefix: string, other?: string): string {
+  const bits = prefixBits(prefix);
+  if (bits === undefined) return prefix;
+  const room = widthOf(bits.family) - bits.length;
+  const offset = room >= 3 ? 3n : room === 0 ? 0n : 1n;
+  const address = addressText(bits.network + offset, bits.family);
+  return address === other && room >= 3 ? addressText(bits.network + 4n, bits.family) : address;
+}
+
+function answered(question: Question, tables: Tables): Lookup {
+  const { probe, packet, expected, because } = question;
+  const answer = tables.lookup(packet);
+  const { route, rule, hops } = answer;
+  const interfaces = [...new Set(hops.flatMap((hop) => hop.interface ?? []))];
+  return {
+    ...placeOf(route ?? rule ?? because),
+    family: packet.family,
+    probe,
+    destination: packet.destination,
+    outcome: answer.outcome,
+    reason: answer.reason,
+    interfaces,
+    linkDown: hops.length > 0 && hops.every((hop) => hop.flags.includes("linkdown")),
+    expected: [...expected],
+    asExpected: meets(question, answer, interfaces),
+    assumedRules: tables.assumedRules(packet.family),
+    ...present({
+      packetSource: packet.source,
+      inputInterface: packet.inputInterface,
+      prefix: route?.prefix,
+      table: route?.table,
+      interface: route?.interface,
+      gateway: route?.gateway,
+      metric: route?.metric,
+      preferredSource: packet.inputInterface === undefined ? answer.preferredSource : undefined,
+      expectedLine: expected.length === 0 ? undefined : because.line,
+      expectedOutput: expected.length === 0 ? undefined : because.output,
+      rulePriority: rule?.priority,
+      ruleLine: rule?.line,
+      ruleOutput: rule?.output,
+    }),
+  };
+}
+
+function meets({ probe, expected, because }: Question, answer: Answer, interfaces: readonly string[]): boolean {
+  if (expected.length === 0 || answer.outcome === "undetermined") return true;
+  if (probe === "local-address") return answer.outcome === "local";
+  if (answer.outcome === "unicast" && interfaces.some((name) => expected.includes(name))) return true;
+  // Somebody may send a part of a subnet elsewhere on purpose.
+  const lengthOf = (row: object | undefined) => prefixBits((row as Route | undefined)?.prefix ?? "")?.length ?? 0;
+  return probe === "subnet" && answer.outcome === "unicast" && answer.route?.table === "main" && lengthOf(answer.route) > lengthOf(because);
+}
+
+function tableRows(routes: readonly (Route & Row)[], tables: Tables): Table[] {
+  const rows = new Map<string, Table>();
+  const lookedUp = (row: Route) =>
+    tables.rules(row.family).some((rule) => rule.action === "lookup" && (rule.table === row.table || (rule.table === "l3mdev" && !usual(row.table))));
+  for (const row of routes) {
+    const key = `${row.family} ${row.table}`;
+    let table = rows.get(key);
+    if (table === undefined) {
+      table = { ...placeOf(row), family: row.family, table: row.table, routes: 0, hasDefault: false, interfaces: [], lookedUp: lookedUp(row) };
+      rows.set(key, table);
+    }
+    table.routes++;
+    if (prefixBits(row.prefix)?.length === 0) table.hasDefault = true;
+    if (row.interface !== undefined && !table.interfaces.includes(row.interface)) table.interfaces.push(row.interface);
+  }
+  return [...rows.values()];
+}
+
+const usual = (table: string): boolean => table === "main" || table === "local" || table === "default";

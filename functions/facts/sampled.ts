@@ -1,0 +1,59 @@
+import { type Part, rankOf } from "./fact.ts";
+
+/** The samples of one and the same command: what grew is the difference. `before` is absent where there was one sample. */
+export interface Samples<T> {
+  readonly before: Part<T> | undefined;
+  readonly after: Part<T>;
+}
+
+/**
+ * The parts of a fact that is made of counters, grouped by layout and scope, best first: only numbers that were printed the same way are compared.
+ * Of several parts of one sample the best-ranked counts. A sample that was cut is not compared with one that was not: what it lacks would look like growth.
+ */
+export function samples<T>(parts: readonly Part<T>[]): Samples<T>[] {
+  const groups = new Map<string, Part<T>[]>();
+  for (const part of parts.toSorted((a, b) => rankOf(b) - rankOf(a))) {
+    const key = `${part.view.format} ${part.view.scope}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [part]);
+    else group.push(part);
+  }
+  return [...groups.values()].flatMap((group): Samples<T>[] => {
+    const first = group.find((part) => part.sample === 1);
+    const second = group.find((part) => part.sample === 2);
+    if (first !== undefined && second !== undefined && first.complete === second.complete) return [{ before: first, after: second }];
+    const [best] = group;
+    return best === undefined ? [] : [{ before: undefined, after: best }];
+  });
+}
+
+/** How much a counter grew; undefined if it is not known before, or went down (it was reset between the samples). */
+export function growth(before: number | undefined, after: number): number | undefined {
+  return before === undefined || after < before ? undefined : after - before;
+}
+
+/** Counters have 64 bits; beyond 2^53 they are cut to that. */
+export const counterOf = (digits: string): number => Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number(digits), Number.MAX_SAFE_INTEGER));
+
+/**
+ * People paste two samples into one text. Of each name that a tool prints once, the last row, with its growth since the first. Names that are not
+ * counters' names (sentences) may stand for several things and stay as they are.
+ */
+export function withinOneText<R extends { name: string; value: number; valueDelta?: number | undefined }>(rows: readonly R[]): R[] {
+  const first = new Map<string, R>();
+  const last = new Map<string, R>();
+  for (const row of rows) {
+    if (!COUNTER.test(row.name)) continue;
+    if (first.has(row.name)) last.set(row.name, row);
+    else first.set(row.name, row);
+  }
+  if (last.size === 0) return [...rows];
+  return rows.flatMap((row) => {
+    const newest = last.get(row.name);
+    if (newest === undefined) return [row];
+    if (row !== newest) return [];
+    const valueDelta = growth(first.get(row.name)?.value, row.value);
+    return [valueDelta === undefined ? row : { ...row, valueDelta }];
+  });
+}
+const COUNTER = /^\w+$/;

@@ -1,0 +1,238 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import type { Neighbor } from "./neighbor.ts";
+import { placed } from "./placed.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * The service proxy of the node seen as a whole: its mode, the addresses that IPVS holds on kube-ipvs0, rules of a mode that is no longer in use, and what
+ * proves that an address on kube-ipvs0 belongs to another machine. Every row stands where the row stands that it was made from.
+ */
+const Mode = z.object({
+  line: z.int(),
+  /** "iptables", "ipvs", "nftables" or "userspace". */
+  mode: z.string(),
+  /** Who says so, the most reliable first: the running program, its arguments, its log, its settings, the rules it wrote (only where those of one mode are there). */
+  source: z.enum(["endpoint", "process", "log", "config", "rules"]),
+});
+const Bound = z.object({
+  line: z.int(),
+  /** On kube-ipvs0. */
+  address: z.string(),
+  /** Another interface of the node has it too. */
+  own: z.boolean(),
+});
+const Leftover = z.object({
+  line: z.int(),
+  /** The mode that left it. */
+  of: z.enum(["ipvs", "iptables"]),
+  kind: z.enum(["address", "virtual-server", "rule", "reject"]),
+  /** Of the service, where it has one. */
+  address: z.string().optional(),
+  port: z.string().optional(),
+  /**
+   * It takes traffic that the present mode would serve otherwise: an address on kube-ipvs0 or a virtual server that no rule serves any more, or a REJECT or
+   * jump for a service that IPVS serves.
+   */
+  harmful: z.boolean(),
+});
+const Proof = z.object({
+  line: z.int(),
+  address: z.string(),
+  /** node: it is listed as a node's. gateway: a route leads over it. vtep: a tunnel ends there. server: a service sends its traffic there. log: an agent's calls to it fail. neighbor: it was seen with a MAC. */
+  by: z.enum(["node", "gateway", "vtep", "server", "log", "neighbor"]),
+});
+const ServiceProxy = z.object({
+  /** The best source first; a source that contradicts itself is left out. */
+  modes: z.array(Mode),
+  bound: z.array(Bound),
+  leftovers: z.array(Leftover),
+  /** Of addresses that are bound and not the node's own. */
+  foreign: z.array(Proof),
+});
+type ServiceProxy = z.infer<typeof ServiceProxy>;
+type Mode = z.infer<typeof Mode> & Row;
+type Bound = z.infer<typeof Bound> & Row;
+type Leftover = z.infer<typeof Leftover> & Row;
+type Proof = z.infer<typeof Proof> & Row;
+
+interface Sources {
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly iptables?: Iptables;
+  readonly ipvs?: {
+    services: readonly (Row & { protocol: string; address: string; port?: number; servers: number })[];
+    servers: readonly (Row & { address: string; forward?: string; serviceAddress: string })[];
+  };
+  readonly "kube-proxy"?: { modes: readonly (Row & { mode: string; source: "endpoint" | "config" })[] };
+  readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
+  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
+  readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
+  readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
+  readonly fdb?: { rows: readonly (Row & { destination?: string })[] };
+}
+
+const INTERFACE = "kube-ipvs0";
+/** More rows of a kind than this prove nothing more. */
+const MAX_ROWS = 500;
+const ARGUMENT = /(?:^|[\s=,])(?:--)?proxy-mode[= ]["']?(iptables|ipvs|nftables|userspace)\b/;
+const LOGGED = /Using (iptables|ipvs|nftables|userspace) [Pp]roxier/;
+/** What an agent says when its call to an address comes to nothing. */
+const FAILED_CALL = /(?:connection refused|no route to host|i\/o timeout|Client\.Timeout|context deadline exceeded|certificate|connect: invalid argument)/;
+
+export const serviceProxy = defineDerivedFact<ServiceProxy>({
+  id: "service-proxy",
+  title: "Mode of the service proxy, what another mode left, and addresses that IPVS took from other machines",
+  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node"],
+  schema: ServiceProxy,
+  derive: (values, whole) => derive(values as Sources, whole),
+});
+
+function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
+  const services = (sources.iptables?.rows ?? []).filter((row) => row.table === "nat" && row.chain === "KUBE-SERVICES");
+  const jumps = services.filter((row) => /^KUBE-(?:SVC|FW|EXT|XLB)-/.test(row.target ?? ""));
+  const sets = services.filter((row) => row.spec.includes("--match-set KUBE-") || row.spec.includes("match-set KUBE-"));
+  const modes = modesOf(sources, jumps, sets);
+  const bound = boundOf(sources);
+  const leftovers = leftoversOf(sources, whole, modes[0], bound, jumps, sets).slice(0, MAX_ROWS);
+  return { modes, bound, leftovers, foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS) };
+}
+
+function modesOf(sources: Sources, jumps: readonly (IptablesRow & Row)[], sets: readonly (IptablesRow & Row)[]): Mode[] {
+  const modes: Mode[] = [];
+  const settings = sources["kube-proxy"]?.modes ?? [];
+  // an empty setting is the default of the version, on Linux iptables
+  const told = (source: "endpoint" | "config"): Mode[] =>
+    settings.filter((row) => row.source === source).map((row) => ({ ...placed(row), mode: row.mode || "iptables", source }));
+  modes.push(...told("endpoint"));
+  for (const row of sources.process?.rows ?? []) {
+    const mode = ARGUMENT.exec(row.arguments ?? "")?.[1];
+    if (mode !== undefined && /^(?:kube-proxy|hyperkube|k3s|k3s-server|k3s-agent|kubelite)/.test(row.command))
+      modes.push({ ...placed(row), mode, source: "process" });
+  }
+  // of a log the newest word counts: the youngest, else the last
+  let newest: { row: Row; mode: string; age: number } | undefined;
+  for (const row of sources["agent-log"]?.rows ?? []) {
+    const mode = LOGGED.exec(row.message)?.[1];
+    const age = row.age ?? 0;
+    if (mode !== undefined && (newest === undefined || age <= newest.age)) newest = { row, mode, age };
+  }
+  if (newest !== undefined) modes.push({ ...placed(newest.row), mode: newest.mode, source: "log" });
+  modes.push(...told("config"));
+  const [jump, set] = [jumps[0], sets[0]];
+  if (jump !== undefined && set === undefined) modes.push({ ...placed(jump), mode: "iptables", source: "rules" });
+  if (set !== undefined && jump === undefined) modes.push({ ...placed(set), mode: "ipvs", source: "rules" });
+  return modes;
+}
+
+function boundOf(sources: Sources): Bound[] {
+  const rows = sources.address?.rows ?? [];
+  const own = new Set(rows.filter((row) => row.interface !== INTERFACE).map((row) => row.address));
+  const bound = new Map<string, Bound>();
+  for (const row of rows)
+    if (row.interface === INTERFACE && row.scope !== "link") bound.set(row.address, { ...placed(row), address: row.address, own: own.has(row.address) });
+  // the kernel's own route to each of its addresses, where the addresses themselves were not listed
+  for (const row of sources.route?.rows ?? []) {
+    const address = row.prefix.replace(/\/(?:32|128)$/, "");
+    if (row.interface !== INTERFACE || row.type !== "local" || address.includes("/") || bound.has(address) || address.startsWith("fe80:")) continue;
+    bound.set(address, { ...placed(row), address, own: own.has(address) });
+  }
+  return [...bound.values()];
+}
+
+function leftoversOf(
+  sources: Sources,
+  whole: ReadonlySet<string>,
+  mode: Mode | undefined,
+  bound: readonly Bound[],
+  jumps: readonly (IptablesRow & Row)[],
+  sets: readonly (IptablesRow & Row)[],
+): Leftover[] {
+  const virtual = sources.ipvs?.services ?? [];
+  if (mode?.mode === "ipvs") return iptablesLeftovers(sources, jumps);
+  if (mode === undefined) {
+    // rules of both modes, and nobody says which one is in use: one of them was left
+    return jumps.length > 0 && sets.length > 0 ? sets.map((row) => ({ ...placed(row), of: "ipvs" as const, kind: "rule" as const, harmful: false })) : [];
+  }
+  const served = new Set(
+    (sources.iptables?.rows ?? [])
+      .filter((row) => row.table === "nat" && row.destination !== undefined)
+      .map((row) => row.destination?.replace(/\/(?:32|128)$/, "")),
+  );
+  const known = jumps.length > 0 && whole.has("iptables");
+  const leftovers: Leftover[] = bound.map((row) => ({
+    ...placed(row),
+    of: "ipvs",
+    kind: "address",
+    address: row.address,
+    harmful: known && !row.own && !served.has(row.address),
+  }));
+  // a director of keepalived has virtual servers too: only those on kube-ipvs0 are kube-proxy's, or, where addresses were not listed, those that look like it
+  const held = new Set(bound.map((row) => row.address));
+  const masked = new Set((sources.ipvs?.servers ?? []).filter((row) => row.forward === "masq").map((row) => row.serviceAddress));
+  const kubes = virtual.filter((row) => (held.size > 0 ? held.has(row.address) : sources.address === undefined && masked.has(row.address)));
+  if (held.size > 0 || kubes.length > 1) {
+    for (const row of kubes) {
+      const harmful = known && !served.has(row.address);
+      leftovers.push({
+        ...placed(row),
+        of: "ipvs",
+        kind: "virtual-server",
+        address: row.address,
+        ...(row.port === undefined ? {} : { port: String(row.port) }),
+        harmful,
+      });
+    }
+  }
+  if (jumps.length > 0) leftovers.push(...sets.map((row) => ({ ...placed(row), of: "ipvs" as const, kind: "rule" as const, harmful: false })));
+  return leftovers.toSorted((a, b) => Number(b.harmful) - Number(a.harmful));
+}
+
+/** What kube-proxy's iptables mode left behind on a node that uses IPVS: it stands in the way of what IPVS serves. */
+function iptablesLeftovers(sources: Sources, jumps: readonly (IptablesRow & Row)[]): Leftover[] {
+  const served = new Set((sources.ipvs?.services ?? []).filter((row) => row.servers > 0).map((row) => `${row.address} ${row.port}`));
+  const rejects = (sources.iptables?.rows ?? []).filter(
+    (row) =>
+      row.target === "REJECT" &&
+      (row.chain === "KUBE-SERVICES" || row.chain === "KUBE-EXTERNAL-SERVICES") &&
+      row.comment?.includes("has no endpoints") === true,
+  );
+  const made = (row: IptablesRow & Row, kind: "reject" | "rule"): Leftover => {
+    const address = row.destination?.replace(/\/(?:32|128)$/, "");
+    const port = row.destinationPort;
+    const harmful = served.has(`${address} ${port}`);
+    return { ...placed(row), of: "iptables", kind, ...(address === undefined ? {} : { address }), ...(port === undefined ? {} : { port }), harmful };
+  };
+  return [...rejects.map((row) => made(row, "reject")), ...jumps.map((row) => made(row, "rule"))].toSorted((a, b) => Number(b.harmful) - Number(a.harmful));
+}
+
+function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly Bound[]): Proof[] {
+  const taken = new Set(bound.filter((row) => !row.own).map((row) => row.address));
+  if (taken.size === 0) return [];
+  const proofs: Proof[] = [];
+  const add = (row: Row, address: string | undefined, by: Proof["by"]): void => {
+    if (address !== undefined && taken.has(address)) proofs.push({ ...placed(row), address, by });
+  };
+  for (const row of sources["cluster-node"]?.rows ?? []) add(row, row.internalAddress, "node");
+  for (const row of sources.route?.rows ?? []) if (row.interface !== INTERFACE) add(row, row.gateway, "gateway");
+  for (const row of sources.fdb?.rows ?? []) add(row, row.destination, "vtep");
+  // a pod with hostNetwork has the node's address: nothing is foreign as long as not all of the node's own addresses were seen
+  const knowsOwn = whole.has("address") && (sources.address?.rows ?? []).some((row) => row.interface !== INTERFACE && row.interface !== "lo");
+  if (knowsOwn) {
+    for (const row of sources.ipvs?.servers ?? []) add(row, row.address, "server");
+    for (const row of sources.iptables?.rows ?? []) add(row, row.toDestination?.replace(/:\d+$/, ""), "server");
+  }
+  for (const row of sources["agent-log"]?.rows ?? []) {
+    if (!FAILED_CALL.test(row.message)) continue;
+    const called = row.message.match(/(?:\d{1,3}\.){3}\d{1,3}(?=:\d)/g) ?? [];
+    add(
+      row,
+      called.find((address) => taken.has(address)),
+      "log",
+    );
+  }
+  if (knowsOwn) for (const row of sources.neighbor?.rows ?? []) if (row.interface !== INTERFACE && row.mac !== undefined) add(row, row.address, "neighbor");
+  return proofs;
+}

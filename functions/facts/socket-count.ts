@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
+import { placed } from "./placed.ts";
+
+/**
+ * How many TCP sockets are stuck, by state and program.
+ */
+const Stuck = z.object({
+  /** One of the sockets. */
+  line: z.int(),
+  /** "CLOSE-WAIT": the other side has closed, the program has not. */
+  state: z.string(),
+  /** Of the program most of them belong to, where the listing names it. */
+  process: z.string().optional(),
+  count: z.int(),
+});
+/** Where a summary of all sockets was read. */
+const Total = z.object({
+  line: z.int(),
+  /** Without a program; -1 where it was not told. */
+  orphaned: z.int(),
+  /** Made and not given back, in all network namespaces, without those in TIME-WAIT; -1 where it was not told. */
+  allocated: z.int(),
+  /** Among these the ones that carry no connection in this network namespace (`ss -s`); -1 where it was not told. */
+  closed: z.int(),
+});
+const SocketCount = z.object({
+  rows: z.array(Stuck),
+  /** One row if the connections in CLOSE-WAIT were listed completely: none among the rows means that there is none. */
+  looked: z.array(z.object({ line: z.int() })),
+  totals: z.array(Total),
+  /** The kernel's complaints that there are too many orphans. */
+  complaints: z.array(Complaint),
+});
+type SocketCount = z.infer<typeof SocketCount>;
+
+interface Sources {
+  readonly socket?: {
+    rows: readonly (Row & { protocol: string; state: string; process?: string })[];
+    shown: readonly (Row & { protocol: string; closeWait: boolean })[];
+    counts: readonly (Row & { state: string; count: number })[];
+  };
+  readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; orphaned?: number; allocated?: number; closed?: number })[] };
+  readonly "kernel-log"?: KernelLog;
+}
+
+const COMPLAINT = /^(?:TCP: )?too many (?:of )?orphaned sockets/i;
+const STUCK = new Set(["CLOSE-WAIT", "FIN-WAIT-2", "LAST-ACK"]);
+
+export const socketCount = defineDerivedFact<SocketCount>({
+  id: "socket-count",
+  title: "TCP sockets that are stuck, by state and program",
+  from: ["socket", "socket-summary", "kernel-log"],
+  schema: SocketCount,
+  derive(values) {
+    const sources = values as Sources;
+    const groups = new Map<string, { place: Row; count: number; programs: Map<string, number> }>();
+    for (const row of sources.socket?.rows ?? []) {
+      if (row.protocol !== "tcp" || !STUCK.has(row.state)) continue;
+      const group = groups.get(row.state) ?? { place: placed(row), count: 0, programs: new Map<string, number>() };
+      group.count++;
+      if (row.process !== undefined) group.programs.set(row.process, (group.programs.get(row.process) ?? 0) + 1);
+      groups.set(row.state, group);
+    }
+    const counted = (sources.socket?.counts ?? []).filter((row) => STUCK.has(row.state) && !groups.has(row.state));
+    return {
+      rows: [...groups]
+        .map(([state, { place, count, programs }]) => {
+          const [process] = [...programs].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))[0] ?? [];
+          return { ...place, state, count, ...(process === undefined ? {} : { process }) };
+        })
+        .concat(counted.map((row) => ({ ...placed(row), state: row.state, count: row.count }))),
+      looked: (sources.socket?.shown ?? [])
+        .filter((row) => row.protocol === "tcp" && row.closeWait)
+        .slice(0, 1)
+        .map(placed),
+      totals: (sources["socket-summary"]?.rows ?? [])
+        .filter((row) => row.protocol === "tcp")
+        .map((row) => ({ ...placed(row), orphaned: row.orphaned ?? -1, allocated: row.allocated ?? -1, closed: row.closed ?? -1 })),
+      complaints: complaints(sources["kernel-log"], COMPLAINT),
+    };
+  },
+});

@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { hasLetter, hasOption } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ranked } from "./parts.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * How many sockets there are, and how much memory they hold.
+ *
+ *     TCP:   2 (estab 0, closed 1, orphaned 0, timewait 1)                      (ss -s)
+ *     TCP: inuse 66 orphan 0 tw 9 alloc 77 mem 6                                (/proc/net/sockstat)
+ */
+const Summary = z.object({
+  line: z.int(),
+  /** "tcp", "tcp6", "udp", "udp6", "raw", "frag", …; "all" for the sockets of every kind. */
+  protocol: z.string(),
+  /** Sockets in use; of TCP those with a connection or listening, in this network namespace (/proc only, IPv4 and IPv6 apart). */
+  inUse: z.int().optional(),
+  /** ss only. */
+  established: z.int().optional(),
+  /** Sockets of TCP that a program holds and that carry no connection, without those in TIME-WAIT (ss only). */
+  closed: z.int().optional(),
+  /** Sockets of TCP that no program holds any more. */
+  orphaned: z.int().optional(),
+  timeWait: z.int().optional(),
+  /** Sockets of TCP that were made and not yet given back, of IPv4 and IPv6 and of all network namespaces. */
+  allocated: z.int().optional(),
+  /** Pages (4 KiB on most machines) of buffers, of all network namespaces. Of "frag" and "frag6" bytes. */
+  memory: z.int().optional(),
+});
+const SocketSummary = z.object({ rows: z.array(Summary) });
+type Summary = z.infer<typeof Summary>;
+
+const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/sockstat(6?)$/;
+const SOCKSTAT = /^([A-Z]{3,8}6?):((?:\s+[a-z]{2,8}\s+-?\d{1,15}){1,6})$/;
+const SOCKETS = /^sockets:\s+used\s+(\d{1,12})$/;
+const TOTAL = /^Total:\s+(\d{1,12})(?:\s+\(kernel\s+\d{1,12}\))?$/;
+// ss: "TCP:   2 (estab 0, closed 1, orphaned 0, timewait 1)"; older: "(estab 4, closed 0, orphaned 0, synrecv 0, timewait 0/0), ports 0"
+const TCP = /^TCP:\s+(\d{1,12})\s+\(((?:[a-z]{3,12}\s+\d{1,12}(?:\/\d{1,12})?(?:,\s*)?){1,8})\)(?:,\s*ports\s+\d{1,9})?$/;
+const TABLE_HEADER = /^Transport\s+Total\s+IP\s+IPv6$/;
+const TABLE = /^([A-Z]{2,8}|\*)\s+(\d{1,12}|-)\s+(\d{1,12}|-)\s+(\d{1,12}|-)$/;
+const FIELDS: Readonly<Record<string, keyof Summary>> = {
+  inuse: "inUse",
+  orphan: "orphaned",
+  tw: "timeWait",
+  alloc: "allocated",
+  mem: "memory",
+  memory: "memory",
+  estab: "established",
+  closed: "closed",
+  orphaned: "orphaned",
+  timewait: "timeWait",
+};
+
+export const socketSummary = defineFact({
+  id: "socket-summary",
+  title: "Sockets by kind, and their memory",
+  commands: [{ argv: ["cat", "/proc/net/sockstat"] }, { argv: ["ss", "-s"] }],
+  recognize(argv): View | undefined {
+    const [program, ...rest] = argv;
+    // with -s, ss prints the sockets too if it is asked for some
+    if (program === "ss") return hasLetter(argv, "s") || hasOption(argv, "--summary") ? { format: "ss", complete: true, scope: "ss", rank: 1 } : undefined;
+    const files = rest.filter((word) => FILE.test(word));
+    if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;
+    const scope = files.every((file) => file.endsWith("6")) ? "ipv6" : "";
+    return { format: "sockstat", complete: program === "cat" && files.length === rest.length, scope, rank: 2 };
+  },
+  schema: SocketSummary,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Summary[] = [];
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trim().replace(/^\/[\w/]{1,60}:/, "");
+      const total = (view.format === "ss" ? TOTAL : SOCKETS).exec(content)?.[1];
+      const stat = view.format === "sockstat" ? SOCKSTAT.exec(content) : null;
+      const tcp = view.format === "ss" ? TCP.exec(content) : null;
+      if (total !== undefined) rows.push({ line, protocol: "all", inUse: Number(total) });
+      else if (stat !== null) rows.push({ line, protocol: (stat[1] as string).toLowerCase(), ...fields((stat[2] as string).trim()) });
+      else if (tcp !== null) {
+        const row: Summary = {
+          line,
+          protocol: "tcp",
+          ...fields(
+            (tcp[2] as string)
+              .replaceAll(",", " ")
+              .replace(/(\d)\/\d+/g, "$1")
+              .trim(),
+          ),
+        };
+        // ss counts what waits in TIME-WAIT among all and among the closed
+        const waiting = row.timeWait ?? 0;
+        row.allocated = Math.max(0, Number(tcp[1]) - waiting);
+        if (row.closed !== undefined) row.closed = Math.max(0, row.closed - waiting);
+        rows.push(row);
+      } else if (!(view.format === "ss" && (TABLE_HEADER.test(content) || TABLE.test(content))) && !isPrompt(raw)) unparsed.add(line, raw);
+    }
+    return unparsed.with({ rows });
+  },
+  // /proc first: it has the memory; a kind that it lacks comes from ss, and what only ss tells is a row of its own
+  merge(parts) {
+    return { rows: ranked(parts).flatMap((part) => part.value.rows) };
+  },
+  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+});
+
+/** `inuse 66 orphan 0` as fields. */
+function fields(text: string): Partial<Omit<Summary, "line" | "protocol">> {
+  const words = text.split(/\s+/);
+  const result: Record<string, number> = {};
+  for (let i = 0; i + 1 < words.length; i += 2) {
+    const name = words[i] as string;
+    const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+    const value = Number(words[i + 1]);
+    if (field !== undefined && Number.isSafeInteger(value)) result[field] = Math.max(0, value);
+  }
+  return result;
+}

@@ -1,0 +1,292 @@
+import { z } from "zod";
+import { hasLetter, hasOption } from "./command.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { ranked } from "./parts.ts";
+import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
+import { growth, samples } from "./sampled.ts";
+
+/**
+ * Sockets of TCP and UDP: those that listen, and others where they were listed.
+ *
+ *     tcp   LISTEN 129    128          0.0.0.0:80        0.0.0.0:*    users:(("nginx",pid=811,fd=6))
+ *     tcp        0      0 0.0.0.0:22              0.0.0.0:*               LISTEN      812/sshd            (netstat)
+ */
+const Socket = z.object({
+  line: z.int(),
+  /** "tcp" or "udp", of both address families. */
+  protocol: z.string(),
+  /** As ss names it: "LISTEN", "UNCONN", "ESTAB", "CLOSE-WAIT", … */
+  state: z.string(),
+  /** "0.0.0.0", "::", "*" for any; without brackets and interface. */
+  address: z.string(),
+  /** Absent where the listing shows a service name. */
+  port: z.int().optional(),
+  interface: z.string().optional(),
+  peerAddress: z.string(),
+  peerPort: z.int().optional(),
+  /** Bytes; of a listening TCP socket connections that wait to be accepted. */
+  receiveQueue: z.int(),
+  /** Bytes; of a listening TCP socket in ss the same as `backlog`. */
+  sendQueue: z.int(),
+  /** How many connections may wait to be accepted (ss, listening TCP sockets only; netstat does not tell). */
+  backlog: z.int().optional(),
+  /** First of the programs that hold it. */
+  process: z.string().optional(),
+  pid: z.int().optional(),
+  /** Packets dropped since the socket was made (`ss -m`). */
+  drops: z.int().optional(),
+  /** The same between two samples. */
+  dropsDelta: z.int().optional(),
+});
+/** What was listed completely: a socket that is not among the rows is not there. */
+const Shown = z.object({
+  line: z.int(),
+  protocol: z.string(),
+  /** Listening TCP sockets, and UDP sockets without a peer. */
+  listening: z.boolean(),
+  /** All others. */
+  connected: z.boolean(),
+  /** Those that the other side has closed and the program has not. */
+  closeWait: z.boolean(),
+});
+/** Somebody counted them: `netstat -ant | awk '{print $6}' | sort | uniq -c`. */
+const Count = z.object({ line: z.int(), state: z.string(), count: z.int() });
+const Sockets = z.object({ rows: z.array(Socket), shown: z.array(Shown), counts: z.array(Count) });
+type Socket = z.infer<typeof Socket>;
+type Sockets = z.infer<typeof Sockets>;
+
+/** More sockets than this are counted as unread, not kept. */
+const MAX_SOCKETS = 200_000;
+const STATES = new Set(
+  "LISTEN UNCONN ESTAB SYN-SENT SYN-RECV FIN-WAIT-1 FIN-WAIT-2 TIME-WAIT CLOSE-WAIT LAST-ACK CLOSING CLOSED NEW-SYN-RECV BOUND-INACTIVE UNKNOWN".split(" "),
+);
+/** netstat's names; a UDP socket has none unless it is connected. */
+const NETSTAT_STATES: Readonly<Record<string, string>> = {
+  ESTABLISHED: "ESTAB",
+  SYN_SENT: "SYN-SENT",
+  SYN_RECV: "SYN-RECV",
+  FIN_WAIT1: "FIN-WAIT-1",
+  FIN_WAIT2: "FIN-WAIT-2",
+  TIME_WAIT: "TIME-WAIT",
+  CLOSE: "CLOSED",
+  CLOSE_WAIT: "CLOSE-WAIT",
+  LAST_ACK: "LAST-ACK",
+  LISTEN: "LISTEN",
+  CLOSING: "CLOSING",
+};
+/** Kinds of sockets that say nothing about IP. */
+const OTHER_KINDS = new Set(
+  "u_str u_dgr u_seq nl p_raw p_dgr v_str v_dgr ti_rd ti_sq ti_st ti_dg xdp raw raw6 icmp6 icmp mptcp sctp dccp udplite unix ???".split(" "),
+);
+const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port/;
+const NETSTAT_FRAME =
+  /^(?:Active (?:Internet|UNIX domain) (?:connections|sockets) .{0,60}|Proto\s+Re(?:cv-Q|fCnt)\s.*|\(Not all processes could be identified.*|\s*will not be shown, you would have to be root.*|.{0,60}?You would have to be root .*)$/;
+const USERS = /users:\(\("([^"]{1,64})",(?:pid=)?(\d{1,10}),/;
+const DROPS = /skmem:\([^)\n]{0,200}?\bd(\d{1,15})\)/;
+// "  44012 CLOSE_WAIT", "CLOSE-WAIT 44012", "CLOSE_WAIT: 44012"
+const COUNTED = /^(?:(\d{1,9})\s+"?([A-Z][A-Z\d_-]{3,15})"?|([A-Z][A-Z\d_-]{3,15}):?\s+(\d{1,9}))$/;
+const PROGRAM = /^(\d{1,10})\/(\S.{0,200})$/;
+/** The one filter of ss whose output is complete in its own way. */
+const CLOSE_WAIT = "state close-wait";
+/** Options of ss and netstat that turn the output into something else. */
+const NOT_A_LIST = ["s", "K", "E", "D", "F", "h", "V", "r", "i"];
+
+export const socket = defineFact({
+  id: "socket",
+  title: "Sockets of TCP and UDP that listen or are stuck",
+  commands: [
+    { argv: ["ss", "-lntup"] },
+    // -m has the packets that a UDP socket dropped
+    { argv: ["ss", "-lnum"], samples: 2 },
+    { argv: ["ss", "-tan", "state", "close-wait"] },
+  ],
+  recognize(argv): View | undefined {
+    const program = argv[0];
+    if (program !== "ss" && program !== "netstat") return undefined;
+    if (program === "netstat" && argv.length === 1) return undefined;
+    if (NOT_A_LIST.some((letter) => (program === "netstat" || letter !== "i") && letter !== "r" && hasLetter(argv, letter))) return undefined;
+    if (program === "netstat" && ["r", "g", "M"].some((letter) => hasLetter(argv, letter))) return undefined;
+    if (hasOption(argv, "--summary", "--statistics", "--route", "--interfaces", "--kill", "--events")) return undefined;
+    const has = (letter: string, ...names: string[]): boolean => hasLetter(argv, letter) || hasOption(argv, ...names);
+    const filters = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const [tcp, udp] = [has("t", "--tcp"), has("u", "--udp")];
+    const other = has("x", "--unix") || has("w", "--raw") || has("A") || has("N") || has("f");
+    if (other && !tcp && !udp) return undefined;
+    const protocols = !tcp && !udp ? ["tcp", "udp"] : [...(tcp ? ["tcp"] : []), ...(udp ? ["udp"] : [])];
+    const kind = has("a", "--all") ? "all" : has("l", "--listening") ? "listening" : "connected";
+    const family = has("4", "--ipv4") || has("6", "--ipv6");
+    const rank = (program === "ss" ? 4 : 2) + (has("p", "--processes", "--program") ? 1 : 0);
+    const scope = [...protocols, kind, ...(has("m", "--memory") ? ["memory"] : []), ...filters].join(" ");
+    return { format: program, complete: (filters.length === 0 || filters.join(" ") === CLOSE_WAIT) && !family, scope, rank };
+  },
+  schema: Sockets,
+  parse({ text, argv, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Socket[] = [];
+    const protocols = view.scope.split(" ").filter((word) => word === "tcp" || word === "udp");
+    const only = protocols.length === 1 ? protocols[0] : undefined;
+    // `ss state close-wait` leaves the column out
+    const asked = argv[argv.indexOf("state") + 1]?.toUpperCase() ?? "";
+    const state = argv.includes("state") && STATES.has(asked === "ESTABLISHED" ? "ESTAB" : asked) ? (asked === "ESTABLISHED" ? "ESTAB" : asked) : undefined;
+    const counts: Sockets["counts"] = [];
+    let other = false;
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trim();
+      const words = content.split(/\s+/, 24);
+      const counted = COUNTED.exec(content);
+      const counting = counted === null ? undefined : stateOf(counted[2] ?? counted[3] ?? "");
+      if (counted !== null && counting !== undefined) {
+        counts.push({ line, state: counting, count: Number(counted[1] ?? counted[4]) });
+        continue;
+      }
+      const row = view.format === "ss" ? fromSs(words, content, line, only, state) : fromNetstat(words, line);
+      if (row !== undefined && rows.length < MAX_SOCKETS) {
+        rows.push(row);
+        other = false;
+      } else if (row === undefined && OTHER_KINDS.has(words[0] as string)) other = true;
+      else if (view.format === "ss" && /^\s/.test(raw) && row === undefined) {
+        // the second line of a socket: -m, -i, -o
+        const drops = DROPS.exec(content)?.[1];
+        const last = rows.at(-1);
+        if (drops !== undefined && last !== undefined && !other) last.drops = Number(drops);
+      } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !isPrompt(raw)) unparsed.add(line, raw);
+    }
+    return unparsed.with({ rows, shown: [], counts });
+  },
+  merge: mergeSockets,
+  whole: (parts) => ["tcp", "udp"].every((protocol) => shownBy(parts).some((row) => row.protocol === protocol && row.listening)),
+});
+
+/** The name that ss has for a state, whichever tool's it is; undefined for other words. */
+function stateOf(word: string): string | undefined {
+  return STATES.has(word) ? word : Object.hasOwn(NETSTAT_STATES, word) ? NETSTAT_STATES[word] : undefined;
+}
+
+/** `tcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:* users:(…)`; with one kind of sockets the first column is left out, with one state the second. */
+function fromSs(words: readonly string[], content: string, line: number, only: string | undefined, state: string | undefined): Socket | undefined {
+  let at = 0;
+  const netid = /^(?:tcp|udp)6?$/.test(words[0] ?? "") ? (words[at++] as string).slice(0, 3) : only;
+  const shown = STATES.has(words[at] ?? "") ? words[at++] : state;
+  if (netid === undefined || shown === undefined) return undefined;
+  const [receive, send] = [words[at], words[at + 1]];
+  const local = endpoint(words[at + 2] ?? "");
+  const peer = endpoint(words[at + 3] ?? "");
+  if (!/^\d{1,12}$/.test(receive ?? "") || !/^\d{1,12}$/.test(send ?? "") || local === undefined || peer === undefined) return undefined;
+  const users = USERS.exec(content);
+  const drops = DROPS.exec(content)?.[1];
+  return present({
+    line,
+    protocol: netid,
+    state: shown,
+    ...local,
+    peerAddress: peer.address,
+    peerPort: peer.port,
+    receiveQueue: Number(receive),
+    sendQueue: Number(send),
+    backlog: netid === "tcp" && shown === "LISTEN" ? Number(send) : undefined,
+    process: users?.[1],
+    pid: users === null ? undefined : Number(users[2]),
+    drops: drops === undefined ? undefined : Number(drops),
+  });
+}
+
+/** `tcp 0 0 0.0.0.0:22 0.0.0.0:* LISTEN 812/sshd: /usr/sbin`; UDP without the state; BusyBox the same. */
+function fromNetstat(words: readonly string[], line: number): Socket | undefined {
+  const [proto = "", receive = "", send = "", here = "", there = "", word = ""] = words;
+  const local = endpoint(here);
+  const peer = endpoint(there);
+  if (!/^(?:tcp|udp)6?$/.test(proto) || !/^\d{1,12}$/.test(receive) || !/^\d{1,12}$/.test(send) || local === undefined || peer === undefined) return undefined;
+  const protocol = proto.slice(0, 3);
+  const state = Object.hasOwn(NETSTAT_STATES, word) ? NETSTAT_STATES[word] : protocol === "udp" ? "UNCONN" : undefined;
+  if (state === undefined) return undefined;
+  const program = words
+    .slice(5)
+    .map((item) => PROGRAM.exec(item))
+    .find((match) => match !== null);
+  return present({
+    line,
+    protocol,
+    state,
+    ...local,
+    peerAddress: peer.address,
+    peerPort: peer.port,
+    receiveQueue: Number(receive),
+    sendQueue: Number(send),
+    process: program?.[2],
+    pid: program === undefined ? undefined : Number(program[1]),
+  });
+}
+
+/** `0.0.0.0:22`, `*:22`, `[::]:22`, `:::22`, `127.0.0.53%lo:53`, `[fe80::1]%eth0:546`, `10.0.0.1:https`, `*:*`. */
+function endpoint(text: string): { address: string; port?: number; interface?: string } | undefined {
+  const colon = text.lastIndexOf(":");
+  if (colon === -1) return undefined;
+  const port = text.slice(colon + 1);
+  const [host = "", dev] = text.slice(0, colon).replace(/[[\]]/g, "").split("%");
+  if (!/^(?:\*|[\da-fA-F:.]{1,45})$/.test(host) || !/^(?:\*|\d{1,5}|[a-z][\w+.-]{0,31})$/i.test(port)) return undefined;
+  return present({
+    address: host.startsWith("::ffff:") ? host.slice("::ffff:".length) : host,
+    port: /^\d/.test(port) ? Number(port) : undefined,
+    interface: dev === undefined || dev === "" ? undefined : dev,
+  });
+}
+
+/** What the complete listings show. */
+function shownBy(parts: readonly Part<Sockets>[]): Sockets["shown"] {
+  return parts.flatMap((part) => {
+    const words = part.view.scope.split(" ");
+    if (!part.complete) return [];
+    const line = part.value.rows[0]?.line ?? 1;
+    const output = (part.value.rows[0] as { output?: number } | undefined)?.output;
+    const filtered = part.view.scope.includes(CLOSE_WAIT);
+    const [listening, connected] = [words.includes("all") || words.includes("listening"), words.includes("all") || words.includes("connected")];
+    const about = { listening: listening && !filtered, connected: connected && !filtered, closeWait: connected };
+    return words
+      .filter((word) => word === "tcp" || word === "udp")
+      .map((protocol) => ({ line, ...(output === undefined ? {} : { output }), protocol, ...about }));
+  });
+}
+
+const keyOf = (row: Socket): string => `${row.protocol} ${row.state} ${row.address} ${row.port} ${row.interface} ${row.peerAddress} ${row.peerPort}`;
+
+/** Listings complement each other: each socket once, with what the others tell of it. Several sockets may share an address. */
+function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
+  const dropped = new Map<string, number>();
+  for (const { before, after } of samples(parts)) {
+    const old = numbered(before?.value.rows ?? []);
+    for (const [key, row] of numbered(after.value.rows)) {
+      const delta = row.drops === undefined || before === undefined ? undefined : growth(old.get(key)?.drops, row.drops);
+      if (delta !== undefined && !dropped.has(key)) dropped.set(key, delta);
+    }
+  }
+  const merged = new Map<string, Socket>();
+  for (const part of ranked(parts)) {
+    for (const [key, row] of numbered(part.value.rows)) {
+      const known = merged.get(key);
+      const dropsDelta = dropped.get(key);
+      const full = dropsDelta === undefined || row.drops === undefined ? row : { ...row, dropsDelta };
+      // the line with the counter is the one to quote for it, so the row that has it stays; the program's name is added
+      if (known === undefined || (known.drops === undefined && full.drops !== undefined)) merged.set(key, { ...completing(known), ...full });
+      else merged.set(key, { ...completing(full), ...known });
+    }
+  }
+  const counts = ranked(parts).flatMap((part) => part.value.counts);
+  return { rows: [...merged.values()], shown: shownBy(parts.filter((part) => part.sample === 1)), counts };
+}
+
+/** What another listing may add to a socket. */
+const completing = (row: Socket | undefined): Partial<Socket> => present({ process: row?.process, pid: row?.pid, backlog: row?.backlog });
+
+/** Rows by key; the second of two with the same key gets a number. */
+function numbered(rows: readonly Socket[]): Map<string, Socket> {
+  const seen = new Map<string, number>();
+  const result = new Map<string, Socket>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    const count = (seen.get(key) ?? 0) + 1;
+    seen.set(key, count);
+    result.set(count === 1 ? key : `${key} #${count}`, row);
+  }
+  return result;
+}

@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
+import { placed } from "./placed.ts";
+
+/**
+ * How much memory the buffers of all TCP sockets hold, and how much they may hold (net.ipv4.tcp_mem: low, pressure, high). The machine's, not a namespace's.
+ */
+const Usage = z.object({
+  /** Where the memory in use was read. */
+  line: z.int(),
+  /** Pages (4 KiB on most machines). */
+  pages: z.int(),
+  /** From here on the kernel saves memory. */
+  pressure: z.int(),
+  /** From here on it refuses. */
+  high: z.int(),
+});
+const TcpMemory = z.object({
+  /** One row where both are known. */
+  rows: z.array(Usage),
+  /** net.ipv4.tcp_mem as it was read. */
+  limits: z.array(z.object({ line: z.int(), value: z.string() })),
+  /** The kernel's complaints that it has no memory left for TCP. */
+  complaints: z.array(Complaint),
+});
+type TcpMemory = z.infer<typeof TcpMemory>;
+
+interface Sources {
+  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
+  readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; memory?: number })[] };
+  readonly "kernel-log"?: KernelLog;
+}
+
+const COMPLAINT = /^(?:TCP: )?out of memory -- consider tuning tcp_mem|^Out of socket memory\b/i;
+const LIMITS = /^(\d{1,15}) (\d{1,15}) (\d{1,15})$/;
+
+export const tcpMemory = defineDerivedFact<TcpMemory>({
+  id: "tcp-memory",
+  title: "Memory of TCP's buffers, and its limits",
+  from: ["socket-summary", "sysctl", "kernel-log"],
+  schema: TcpMemory,
+  derive(values) {
+    const sources = values as Sources;
+    const setting = (sources.sysctl?.rows ?? []).find((row) => row.key === "net.ipv4.tcp_mem" && LIMITS.test(row.value));
+    const [, , pressure, high] = LIMITS.exec(setting?.value ?? "") ?? [];
+    const used = (sources["socket-summary"]?.rows ?? []).find((row) => row.protocol === "tcp" && row.memory !== undefined);
+    const known = used?.memory !== undefined && high !== undefined && Number(high) > 0;
+    return {
+      rows: known ? [{ ...placed(used), pages: used.memory as number, pressure: Number(pressure), high: Number(high) }] : [],
+      limits: setting === undefined ? [] : [{ ...placed(setting), value: setting.value }],
+      complaints: complaints(sources["kernel-log"], COMPLAINT),
+    };
+  },
+});

@@ -1,0 +1,162 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Fdb } from "./fdb.ts";
+import type { Link } from "./link.ts";
+import type { Neighbor } from "./neighbor.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * The other ends of the node's VXLAN devices, as a packet finds them: a route names a gateway on the device, the neighbour table the gateway's MAC, the
+ * forwarding database the node behind that MAC, the neighbour table again that node. A row per gateway and device.
+ *
+ *     10.244.2.0/24 via 10.244.2.0 dev flannel.1 onlink
+ *     10.244.2.0 dev flannel.1 lladdr 5a:5d:19:d8:3b:27 PERMANENT
+ *     5a:5d:19:d8:3b:27 dev flannel.1 dst 192.0.2.12 self permanent
+ */
+const Vtep = z.object({
+  /** Of the route; where no route was read, of the neighbour. */
+  line: z.int(),
+  interface: z.string(),
+  gateway: z.string(),
+  /** Destination of the first route through the gateway; absent where no route was read. */
+  prefix: z.string().optional(),
+  /** Of the gateway, by the neighbour table. */
+  mac: z.string().optional(),
+  /** Of the gateway's neighbour entry: "PERMANENT", "FAILED", …; absent without an entry. */
+  state: z.string().optional(),
+  /** Address of the node to which the forwarding database sends that MAC. */
+  destination: z.string().optional(),
+  /** The forwarding database was read for this device, and has no unicast entry for that MAC (nor a default one). */
+  unforwarded: z.boolean(),
+  /** The MAC is the device's own. */
+  ownMac: z.boolean(),
+  /** The destination is an address of this node. */
+  ownDestination: z.boolean(),
+  /** State of the destination's neighbour entry on the network below, where it is a neighbour. */
+  destinationState: z.string().optional(),
+  /** The MAC is also that of another gateway of this device and family. */
+  shared: z.boolean(),
+});
+/** A VXLAN device; the lines that lead to its gateways, to be quoted. */
+const Device = z.object({ line: z.int(), interface: z.string(), mac: z.string().optional() });
+const Step = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** Of the gateway. */
+  gateway: z.string(),
+  kind: z.enum(["neighbor", "fdb", "underlay"]),
+});
+const Vteps = z.object({ rows: z.array(Vtep), devices: z.array(Device), steps: z.array(Step) });
+type Vteps = z.infer<typeof Vteps>;
+type Vtep = z.infer<typeof Vtep>;
+type Step = z.infer<typeof Step>;
+
+interface Sources {
+  readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly { interface: string; external: boolean }[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
+  readonly fdb?: Fdb;
+  readonly address?: { rows: readonly Address[] };
+}
+
+/** Names that CNIs give to VXLAN devices whose entries they keep themselves: without `ip -d link` the name tells the kind. */
+const NAME = /^(?:flannel(?:-v6)?\.\d{1,8}|vxlan(?:-v6)?\.(?:calico|cali))$/;
+const ANY = "00:00:00:00:00:00";
+const UNRESOLVED = new Set(["FAILED", "INCOMPLETE"]);
+
+export const vtep = defineDerivedFact<Vteps>({
+  id: "vtep",
+  title: "Other ends of VXLAN devices: gateway, MAC, node",
+  from: ["link", "route", "neighbor", "fdb", "address"],
+  schema: Vteps,
+  derive(values) {
+    const { link, route, neighbor, fdb, address } = values as Sources;
+    // a device that takes its peers from each packet (Cilium, Antrea) has no tables of its own
+    const external = new Set((link?.vxlans ?? []).filter((row) => row.external).map((row) => row.interface));
+    const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
+    const names = new Set<string>();
+    for (const row of [...(link?.rows ?? []), ...(route?.rows ?? []), ...(neighbor?.rows ?? []), ...(fdb?.rows ?? [])]) {
+      const name = row.interface;
+      if (name !== undefined && NAME.test(name) && !external.has(name)) names.add(name);
+    }
+    for (const row of link?.rows ?? []) if (row.kind === "vxlan" && row.master === undefined && !external.has(row.interface)) names.add(row.interface);
+    const own = new Set((address?.rows ?? []).map((row) => row.address));
+    const seen = new Set((fdb?.listings ?? []).map((row) => row.interface));
+    const entries = new Map<string, Fdb["rows"][number]>();
+    for (const row of fdb?.rows ?? []) if (row.destination !== undefined && row.bridge === undefined) entries.set(`${row.interface} ${row.mac}`, row);
+    const neighbors = new Map<string, Neighbor & Row>();
+    const below = new Map<string, Neighbor & Row>();
+    for (const row of neighbor?.rows ?? []) {
+      if (row.proxy) continue;
+      if (names.has(row.interface)) neighbors.set(`${row.interface} ${row.address}`, row);
+      else if (below.get(row.address) === undefined || !UNRESOLVED.has(row.state)) below.set(row.address, row);
+    }
+    const result: Vteps = { rows: [], devices: [], steps: [] };
+    for (const name of names) {
+      const device = links.get(name);
+      if (device !== undefined) result.devices.push({ ...placeOf(device), interface: name, ...present({ mac: device.mac }) });
+    }
+    const done = new Set<string>();
+    const add = (place: Row, name: string, gateway: string, prefix: string | undefined) => {
+      const key = `${name} ${gateway}`;
+      if (done.has(key)) return;
+      done.add(key);
+      const entry = neighbors.get(key);
+      const mac = entry?.mac;
+      const forward = mac === undefined ? undefined : (entries.get(`${name} ${mac}`) ?? entries.get(`${name} ${ANY}`));
+      const destination = forward?.destination;
+      const under = destination === undefined ? undefined : below.get(destination);
+      const known = seen.has(name) || seen.has("*");
+      result.rows.push({
+        ...placeOf(place),
+        interface: name,
+        gateway,
+        ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state }),
+        unforwarded: mac !== undefined && forward === undefined && known,
+        ownMac: mac !== undefined && links.get(name)?.mac === mac,
+        ownDestination: destination !== undefined && own.has(destination),
+        shared: false,
+      });
+      if (entry !== undefined) result.steps.push(step(entry, name, gateway, "neighbor"));
+      if (forward !== undefined) result.steps.push(step(forward, name, gateway, "fdb"));
+      if (under !== undefined) result.steps.push(step(under, name, gateway, "underlay"));
+    };
+    for (const row of route?.rows ?? []) {
+      const { interface: name, gateway } = row;
+      if (name !== undefined && gateway !== undefined && names.has(name) && row.type === "unicast") add(row, name, gateway, row.prefix);
+    }
+    // an agent's own entries are permanent; others may be hosts of a network that is bridged, which are no gateways
+    for (const row of neighbor?.rows ?? []) {
+      const unknown = route === undefined && NAME.test(row.interface) && UNRESOLVED.has(row.state);
+      if (names.has(row.interface) && (row.state === "PERMANENT" || unknown) && !row.proxy) add(row, row.interface, row.address, undefined);
+    }
+    markShared(result.rows);
+    return result;
+  },
+});
+
+/** Two gateways of one device and family with one MAC: the forwarding database holds one node per MAC. */
+function markShared(rows: Vtep[]): void {
+  const first = new Map<string, Vtep>();
+  for (const row of rows) {
+    if (row.mac === undefined || row.state !== "PERMANENT") continue;
+    const key = `${row.interface} ${row.mac} ${row.gateway.includes(":")}`;
+    const other = first.get(key);
+    if (other === undefined) first.set(key, row);
+    else {
+      other.shared = true;
+      row.shared = true;
+    }
+  }
+}
+
+/** Where a row was read: what every derived row inherits. */
+function placeOf({ line, output, text }: Row): Row {
+  return { line, ...present({ output, text }) };
+}
+
+function step(row: Row, name: string, gateway: string, kind: Step["kind"]): Step {
+  return { ...placeOf(row), interface: name, gateway, kind };
+}

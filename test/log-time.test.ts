@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import { captureOf } from "../functions/facts/capture.ts";
+import { commandLine } from "../functions/facts/command.ts";
+import { epochOf, withAges } from "../functions/facts/log-time.ts";
+import { readFacts } from "../functions/facts/read.ts";
+
+const at = (iso: string): number => Date.parse(iso) / 1000;
+
+describe("the time of a log line", () => {
+  test.each([
+    ["2026-11-21T03:51:28Z", "2026-11-21T03:51:28Z"],
+    ["2026-11-21T03:51:28.5+0100", "2026-11-21T02:51:28.5Z"],
+    ["2026-11-21T03:51:28-05:30", "2026-11-21T09:21:28Z"],
+    ["2026-11-21T03:51:28,250000+00:00", "2026-11-21T03:51:28.25Z"],
+    ["2026/11/21 03:51:28", "2026-11-21T03:51:28Z"],
+    ["Sat 2026-11-21 03:51:28 UTC", "2026-11-21T03:51:28Z"],
+    ["2026-11-21 03:51:28.000000123 +0000 UTC m=+12.5", "2026-11-21T03:51:28.000000123Z"],
+    ["Sat Nov 21 03:51:28 2026", "2026-11-21T03:51:28Z"],
+    ["Nov 21 03:51:28", "2026-11-21T03:51:28Z"],
+    ["Nov  1 03:51:28.5", "2026-11-01T03:51:28.5Z"],
+    ["Nov21 03:51", "2026-11-21T03:51:00Z"],
+    ["1121 03:51:28.612345", "2026-11-21T03:51:28.612345Z"],
+    // the latest time that is not later than a day after the collection
+    ["Dec 31 23:59:59", "2025-12-31T23:59:59Z"],
+    ["1122 01:00:00.000000", "2026-11-22T01:00:00Z"],
+    ["1763697088.5", "2025-11-21T03:51:28.5Z"],
+  ])("%s", (time, iso) => expect(epochOf(time, at("2026-11-21T04:00:00Z"))).toBeCloseTo(at(iso), 3));
+
+  test.each(["", "yesterday", "1321 25:61:61.0", "Foo 12 03:51:28", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z", "12"])("%j is no time", (time) =>
+    expect(epochOf(time, at("2026-11-21T04:00:00Z"))).toBeUndefined(),
+  );
+
+  test("without a year it is not known when the capture does not tell", () => expect(epochOf("Nov 21 03:51:28", undefined)).toBeUndefined());
+});
+
+describe("ages", () => {
+  const now = at("2026-11-21T04:00:00Z");
+  test("a line from the future counts as now, an age that is known stays", () => {
+    expect(withAges([{ time: "2026-11-21T04:00:09Z" }, { time: "2026-11-21T03:00:00Z", age: 7 }, {}], now, true)).toEqual([
+      { time: "2026-11-21T04:00:09Z", age: 0 },
+      { time: "2026-11-21T03:00:00Z", age: 7 },
+      {},
+    ]);
+  });
+  test("a log that was pasted long after it was read has none, one that a collector read has", () => {
+    const rows: { time: string; age?: number }[] = [{ time: "2019-01-14T09:12:01Z" }, { time: "2019-01-14T09:12:02Z" }];
+    expect(withAges(rows, now, false)).toEqual(rows);
+    expect(withAges(rows, now, true)[1]?.age).toBeCloseTo(now - at("2019-01-14T09:12:02Z"), 3);
+    const recent = [...rows, { time: "2026-11-20T09:12:02Z" }];
+    expect(withAges(recent, now, false).every((row) => row.age !== undefined)).toBe(true);
+  });
+});
+
+/** Rows of a fact in a capture with one output. */
+function rowsOf(fact: string, command: string, text: string, more: { startedAt?: string; startMs?: number } = {}) {
+  const { startedAt, startMs } = more;
+  const output = { command, file: "outputs/a.txt", ...(startMs === undefined ? {} : { startMs }) };
+  const index = { schema: "netcheck.capture/1" as const, target: { name: "node1" }, outputs: [output], ...(startedAt === undefined ? {} : { startedAt }) };
+  const reading = readFacts(captureOf(index, () => ({ text, truncated: false }))).readings.get(fact);
+  return (reading?.value as { rows: { age?: number; message: string }[] } | undefined)?.rows ?? [];
+}
+
+describe("ages of a log of which nobody knows when it was read", () => {
+  const ages = (...times: string[]) =>
+    withAges(
+      times.map((time): { time: string; age?: number } => ({ time })),
+      undefined,
+      false,
+    ).map((row) => row.age);
+  test("a line after which the log goes on for an hour is at least that old; of the last hour nothing is known", () => {
+    expect(ages("Nov 21 01:00:00", "Nov 21 03:00:00", "Nov 21 03:59:59")).toEqual([10_799, undefined, undefined]);
+    expect(ages("2019-01-14T09:00:00Z", "2019-01-14T10:00:00Z")).toEqual([3600, undefined]);
+  });
+  test("a turn of the year is not taken for a year", () => expect(ages("Dec 31 23:00:00", "Jan  1 00:30:00")).toEqual([undefined, undefined]));
+  test("times with and without a year are not compared", () => expect(ages("1121 03:51:28.5", "2019-01-14T10:00:00Z")).toEqual([undefined, undefined]));
+  test("the same holds for the kernel's seconds since boot, unless the uptime is known", () => {
+    const text = "[ 1000.000000] table full\n[ 1010.000000] a\n[ 9000.000000] b\n";
+    expect(rowsOf("kernel-log", "dmesg", text).map((row) => row.age)).toEqual([8000, 7990, undefined]);
+  });
+});
+
+describe("in a capture", () => {
+  const klog = "E1121 03:51:28.000000       1 reflector.go:138] Failed to watch\n";
+  test("the moment counts at which the command began", () => {
+    expect(rowsOf("agent-log", "kubectl logs kube-proxy-x", klog, { startedAt: "2026-11-21T03:52:00Z", startMs: 8000 })[0]?.age).toBe(40);
+  });
+  test("no age without a time of the capture, nor from one that is no time", () => {
+    expect(rowsOf("agent-log", "kubectl logs kube-proxy-x", klog)[0]).not.toHaveProperty("age");
+    expect(rowsOf("agent-log", "kubectl logs kube-proxy-x", klog, { startedAt: "soon" })[0]).not.toHaveProperty("age");
+  });
+  test("the kernel's messages too: dmesg -T and the journal", () => {
+    const more = { startedAt: "2026-11-21T04:00:00Z" };
+    expect(rowsOf("kernel-log", "dmesg -T", "[Sat Nov 21 03:59:00 2026] a\n", more)[0]?.age).toBe(60);
+    expect(rowsOf("kernel-log", "journalctl -k -o short-iso", "2026-11-21T03:58:00+0000 n1 kernel: a\n", more)[0]?.age).toBe(120);
+  });
+});
+
+describe("commands inside containers", () => {
+  test.each([
+    ["kubectl exec -n kube-system cilium-x7k2p -c cilium-agent -- cilium status --verbose", "cilium status --verbose", false],
+    ["kubectl -n kube-system exec -ti kube-proxy-x7k2p -- iptables-save -c", "iptables-save -c", false],
+    ["kubectl -n kube-system exec ds/cilium -- bpftool net show", "bpftool net show", false],
+    ["kubectl exec -n kube-system aws-node-9xk2l -c aws-node -- curl -s localhost:61679/v1/enis", "curl -s localhost:61679/v1/enis", false],
+    ["kubectl exec -n kube-system cilium-operator-5d78c9869d-x7k2p -- ip a", "ip a", true],
+    ["kubectl exec -it busybox -- ip route", "ip route", true],
+    ["kubectl exec busybox cat /etc/resolv.conf", "cat /etc/resolv.conf", true],
+    ["oc debug node/worker-0 -- chroot /host ip rule", "ip rule", false],
+    ['kubectl debug node/n1 -it --image=busybox -- chroot /host sh -c "ip -d link"', "ip -d link", false],
+    ["kubectl debug web-1 -it --image=busybox -- ip a", "ip a", true],
+    ["docker exec kind-worker2 ip route", "ip route", false],
+    ["docker exec -it web ip route", "ip route", true],
+    ["sudo crictl exec 3f2ab19c0d birdcl show protocols", "birdcl show protocols", false],
+    ["ssh -p 2222 root@node1 'sudo iptables-save'", "iptables-save", false],
+    ["minikube ssh -- ip a", "ip a", false],
+  ])("%s", (command, inner, foreign) => expect(commandLine(command)).toMatchObject({ argv: inner.split(" "), foreign }));
+
+  test.each(["kubectl logs -n kube-system kube-proxy-x7k2p", "docker ps", "kubectl exec", "ssh node1"])("%s stays as it is", (command) =>
+    expect(commandLine(command)).toMatchObject({ argv: command.split(" "), foreign: false }),
+  );
+  test("a filter inside counts", () => expect(commandLine("ssh node1 'iptables-save | grep KUBE'").filtered).toBe(true));
+});
