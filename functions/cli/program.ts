@@ -5,13 +5,18 @@ import { fileURLToPath } from "node:url";
 import { Command, type CommanderError } from "commander";
 import { commandLine } from "../facts/command.ts";
 import { derivedFacts, facts } from "../facts/index.ts";
-import { diagnose, judge } from "../rules/diagnose.ts";
+import { readCaptures } from "../imports/index.ts";
+import { diagnose } from "../rules/diagnose.ts";
 import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
 import { type Catalogue, LoadError, loadCatalogue } from "../rules/load.ts";
-import { CaptureError, MAX_OUTPUT, packCaptureFiles, readCaptureFiles } from "../transports/capture-files.ts";
+import { uncheckedGroups } from "../rules/unchecked.ts";
+import { CaptureError, MAX_OUTPUT, packCaptureFiles } from "../transports/capture-files.ts";
 import { TransportError } from "../triage/ports.ts";
+import { compareCommand } from "./compare.ts";
 import { CommandError, UsageError } from "./errors.ts";
-import { explain } from "./explain.ts";
+import { factParts } from "./fact-fields.ts";
+import { print, warnOfBroken } from "./output.ts";
+import { rulesCommand } from "./rules.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -35,7 +40,7 @@ export function program(): Command {
 
   netcheck
     .command("diagnose")
-    .description("diagnose captures: directories with capture.json, or .tgz")
+    .description("diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, EKS log collector, cilium sysdump), pasted text")
     .argument("<path...>")
     .option("--json", "one JSON line each, in order")
     .option("--fail-on <severity>", "exit code 1 if a cause of at least this severity is found (info, warning, critical)")
@@ -47,9 +52,11 @@ export function program(): Command {
         let failed = false;
         for (const path of paths) {
           try {
-            const diagnosis = diagnose(await readCaptureFiles(path), rules, path, () => performance.now());
-            process.stdout.write(options.json === true ? `${JSON.stringify(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
-            if (limit !== undefined && diagnosis.causes.some((cause) => severities.indexOf(cause.severity) >= limit)) process.exitCode = 1;
+            for (const capture of await readCaptures(path)) {
+              const diagnosis = diagnose(capture, rules, path, () => performance.now());
+              process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+              if (limit !== undefined && diagnosis.causes.some((cause) => severities.indexOf(cause.severity) >= limit)) process.exitCode = 1;
+            }
           } catch (error) {
             if (!(error instanceof CaptureError)) throw error;
             // one bad capture costs only itself, and is never silent
@@ -61,55 +68,8 @@ export function program(): Command {
       }),
     );
 
-  const rules = netcheck.command("rules").description("the ruleset");
-  rules
-    .command("list")
-    .option("--json")
-    .action(
-      run((options: { json?: boolean }) => {
-        const list = [...catalogue().rules.values()].map(({ file }) => ({
-          id: file.id,
-          role: file.role,
-          severity: file.severity,
-          status: file.status,
-          title: file.title,
-        }));
-        print(options.json, list, (rule) => `${rule.id.padEnd(34)} ${rule.role.padEnd(8)} ${rule.severity.padEnd(9)} ${rule.title}`);
-      }),
-    );
-  rules
-    .command("show")
-    .argument("<id>")
-    .option("--json")
-    .action(
-      run((id: string, options: { json?: boolean }) => {
-        const loaded = catalogue();
-        const rule = loaded.rules.get(id);
-        if (rule === undefined) throw new UsageError(`there is no rule "${id}"; see netcheck rules list`);
-        if (options.json === true) process.stdout.write(`${JSON.stringify(rule.file)}\n`);
-        else
-          process.stdout.write(readFileSync(join(runbooks, "rules", id, "README.md"), "utf8") + readFileSync(join(runbooks, "rules", id, "rule.yaml"), "utf8"));
-      }),
-    );
-  rules
-    .command("explain")
-    .description("why a rule did or did not match a capture, clause by clause")
-    .argument("<id>")
-    .argument("<capture>")
-    .option("--json", "the verdict, its reason and the finding")
-    .action(
-      run(async (id: string, path: string, options: { json?: boolean }) => {
-        const loaded = catalogue();
-        const rule = loaded.rules.get(id);
-        if (rule === undefined) throw new UsageError(`there is no rule "${id}"; see netcheck rules list`);
-        const capture = await readCaptureFiles(path);
-        if (options.json !== true) process.stdout.write(explain(id, capture, loaded));
-        else {
-          const { verdict, reason, finding } = judge(capture, { rules: new Map([[id, rule]]) }).outcomes[0] ?? {};
-          process.stdout.write(`${JSON.stringify({ rule: id, verdict, reason, finding })}\n`);
-        }
-      }),
-    );
+  rulesCommand(netcheck, { runbooks, run });
+  compareCommand(netcheck, { run });
 
   const factCommand = netcheck.command("facts").description("what netcheck can read");
   factCommand
@@ -127,10 +87,13 @@ export function program(): Command {
   factCommand
     .command("show")
     .argument("<id>")
+    .option("--json", "its lists and the fields of their rows")
     .action(
-      run((id: string) => {
-        if (![...facts, ...derivedFacts].some((fact) => fact.id === id)) throw new UsageError(`there is no fact "${id}"; see netcheck facts list`);
-        process.stdout.write(readFileSync(join(root, `functions/facts/${id}.ts`), "utf8"));
+      run((id: string, options: { json?: boolean }) => {
+        const fact = [...facts, ...derivedFacts].find((one) => one.id === id);
+        if (fact === undefined) throw new UsageError(`there is no fact "${id}"; see netcheck facts list`);
+        if (options.json === true) process.stdout.write(`${JSON.stringify({ id, title: fact.title, lists: factParts(fact.schema) })}\n`);
+        else process.stdout.write(readFileSync(join(root, `functions/facts/${id}.ts`), "utf8"));
       }),
     );
   factCommand
@@ -172,7 +135,9 @@ export function program(): Command {
     .option("--json")
     .action(
       run((options: { json?: boolean }) => {
-        const list = [...catalogue().fixes.values()].map(({ file, version }) => ({ id: file.id, version, risk: file.risk, title: file.title }));
+        const loaded = catalogue();
+        warnOfBroken(loaded.broken.fixes);
+        const list = [...loaded.fixes.values()].map(({ file, version }) => ({ id: file.id, version, risk: file.risk, title: file.title }));
         print(options.json, list, (fix) => `${fix.id.padEnd(28)} ${fix.risk.padEnd(11)} ${fix.title}`);
       }),
     );
@@ -182,7 +147,10 @@ export function program(): Command {
     .option("--json")
     .action(
       run((id: string, options: { json?: boolean }) => {
-        const fix = catalogue().fixes.get(id);
+        const loaded = catalogue();
+        const problem = loaded.broken.fixes.get(id);
+        if (problem !== undefined) throw new LoadError(problem);
+        const fix = loaded.fixes.get(id);
         if (fix === undefined) throw new UsageError(`there is no fix "${id}"; see netcheck fixes list`);
         if (options.json === true) process.stdout.write(`${JSON.stringify({ ...fix.file, version: fix.version })}\n`);
         else process.stdout.write(readFileSync(join(runbooks, "fixes", id, "fix.yaml"), "utf8"));
@@ -220,7 +188,7 @@ export function program(): Command {
         for (const target of targets) {
           try {
             const diagnosis = diagnose(await collectOnce(target, options.config), loaded, target, () => performance.now());
-            process.stdout.write(options.json === true ? `${JSON.stringify(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+            process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
           } catch (error) {
             if (!isExpected(error)) throw error;
             // one node that cannot be looked at costs only itself, and is never silent
@@ -247,6 +215,37 @@ export function program(): Command {
   }
 
   netcheck
+    .command("record")
+    .description("make a fixture of an incident or a capture: without names and addresses, and diagnosed as before")
+    .argument("<source>", "an incident of local mode, or the path of a capture, a support bundle or a pasted text")
+    .option("-o, --output <folder>", "the fixture, runbooks/rules/<id>/fixtures/<case>")
+    .option("--directory <path>", "local mode's data", ".netcheck")
+    .option("--json")
+    .action(
+      run(async (source: string, options: { output?: string; directory: string; json?: boolean }) => {
+        const { record } = await import("./record.ts");
+        const { text, ...recorded } = await record({ source, output: options.output, directory: resolve(options.directory), runbooks }, catalogue());
+        process.stdout.write(options.json === true ? `${JSON.stringify(recorded)}\n` : text);
+      }),
+    );
+  netcheck
+    .command("docs", { hidden: true })
+    .description("write docs/generated/ (npm run docs)")
+    .action(
+      run(async () => {
+        const { allPages, writePages } = await import("./docs.ts");
+        const { testRule } = await import("./rules-test.ts");
+        const loaded = catalogue();
+        const broken = [...loaded.broken.rules.values(), ...loaded.broken.fixes.values()];
+        if (broken.length > 0) throw new CommandError(`the pages were not written, because not everything loads:\n${broken.join("\n")}`);
+        const results = [];
+        for (const id of loaded.rules.keys()) results.push(...(await testRule(id, runbooks, loaded)).cases);
+        const written = writePages(join(root, "docs/generated"), allPages(root, loaded, results));
+        process.stdout.write(written.length === 0 ? "docs/generated is up to date\n" : written.map((name) => `wrote docs/generated/${name}\n`).join(""));
+      }),
+    );
+
+  netcheck
     .command("start")
     .description("local mode: a simulated Slack workspace on 127.0.0.1")
     .option("--once <command>", 'run one command, print the thread, exit; e.g. "/netcheck node1"')
@@ -268,10 +267,6 @@ function isExpected(error: unknown): error is Error {
   return [CaptureError, LoadError, UsageError, CommandError, TransportError].some((kind) => error instanceof kind);
 }
 
-function print<T>(json: boolean | undefined, list: readonly T[], line: (item: T) => string): void {
-  process.stdout.write(json === true ? `${JSON.stringify(list)}\n` : list.map((item) => `${line(item)}\n`).join(""));
-}
-
 function readText(file: string): { text: string; cut: boolean } {
   try {
     const bytes = readFileSync(file);
@@ -280,6 +275,9 @@ function readText(file: string): { text: string; cut: boolean } {
     throw new CaptureError(`${file}: could not read it: ${(cause as Error).message}`, { cause });
   }
 }
+
+/** A diagnosis as one line of JSON (DESIGN C5). Pictures are for people. */
+const diagnosisJson = (diagnosis: Diagnosis): string => JSON.stringify(diagnosis, (key, value: unknown) => (key === "diagram" ? undefined : value));
 
 /** A diagnosis for a terminal. */
 export function diagnosisText(diagnosis: Diagnosis): string {
@@ -296,7 +294,10 @@ export function diagnosisText(diagnosis: Diagnosis): string {
   }
   for (const symptom of diagnosis.symptoms) finding("SYMPTOM", symptom);
   for (const risk of diagnosis.risks) finding("RISK", risk);
-  if (diagnosis.unchecked.length > 0) lines.push("", "COULD NOT BE CHECKED", ...diagnosis.unchecked.map(({ rule, reason }) => `  ${rule}: ${reason}`));
+  if (diagnosis.unchecked.length > 0) {
+    lines.push("", "COULD NOT BE CHECKED");
+    for (const { rules, reason } of uncheckedGroups(diagnosis.unchecked)) lines.push(`  ${rules.join(", ")}`, `    ${reason}`);
+  }
   if (diagnosis.unparsed.length > 0)
     lines.push("", "LINES THAT COULD NOT BE READ", ...diagnosis.unparsed.map(({ command, lines: count }) => `  ${command}: ${count}`));
   if (diagnosis.unknown.length > 0) lines.push("", `Commands that netcheck does not know: ${diagnosis.unknown.join("; ")}`);

@@ -71,6 +71,8 @@ export interface CaseResult {
   readonly evidence: readonly Evidence[];
   /** Causes that the whole ruleset found on a capture that must have none; empty for other captures. */
   readonly falseAlarms: readonly { readonly rule: string; readonly confidence: number }[];
+  /** Where the whole diagnosis of a faulty node was made: the causes found beside this rule's. Undefined where it was not. */
+  readonly companions: readonly { readonly rule: string; readonly confidence: number }[] | undefined;
   /** Empty if the case is as expected, or is a known gap. */
   readonly problems: readonly Problem[];
   /** The known gap, in words: the case is evaluated and does not fail. */
@@ -125,7 +127,17 @@ export function coverageProblems(cases: readonly Pick<FixtureCase, "expect">[]):
 export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue, "rules" | "fixes">, read: ReadCapture): Promise<CaseResult> {
   const { rule: id, name, expect } = fixture;
   const rule = catalogue.rules.get(id);
-  const blank = { rule: id, case: name, expected: expect.verdict, reason: "", confidence: undefined, evidence: [], falseAlarms: [], todo: expect.todo };
+  const blank = {
+    rule: id,
+    case: name,
+    expected: expect.verdict,
+    reason: "",
+    confidence: undefined,
+    evidence: [],
+    falseAlarms: [],
+    companions: undefined,
+    todo: expect.todo,
+  };
   if (rule === undefined) return { ...blank, verdict: undefined, problems: [{ check: "rule", expected: `a rule "${id}"`, actual: "it could not be loaded" }] };
   let capture: Capture;
   try {
@@ -152,11 +164,14 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
       differ("evidence", `a line of ${file}, verbatim`, `${file}:${line}: ${text}`);
   }
   const falseAlarms: { rule: string; confidence: number }[] = [];
+  let companions: CaseResult["companions"];
   // the other rules are asked only where the whole diagnosis matters: that is most of the time a case takes
   if (quiet || [expect.first, expect.diagnosis, expect.fix, expect.explains].some((key) => key !== undefined)) {
     const diagnosis = diagnose(capture, catalogue, name, () => 0);
     const cause = diagnosis.causes.find((item) => item.rule === id);
-    if (quiet) falseAlarms.push(...diagnosis.causes.map(({ rule: found, confidence }) => ({ rule: found, confidence })));
+    const others = diagnosis.causes.map(({ rule: found, confidence }) => ({ rule: found, confidence }));
+    if (quiet) falseAlarms.push(...others);
+    else if (expect.verdict === "match") companions = others.filter((other) => other.rule !== id);
     if (falseAlarms.length > 0)
       differ("false alarm", "no cause by any rule: the name says that this node is well", falseAlarms.map((alarm) => alarm.rule).join(", "));
     if (expect.first === true && diagnosis.causes[0]?.rule !== id) differ("first", id, diagnosis.causes[0]?.rule ?? "no cause");
@@ -173,6 +188,7 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
     confidence: outcome.finding?.confidence,
     evidence,
     falseAlarms,
+    companions,
     problems: expect.todo === undefined ? problems : [],
   };
 }

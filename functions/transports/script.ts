@@ -200,7 +200,7 @@ tools() {
 `;
 
 /** For commands that are run once for each of something. */
-const EACH = `# each INDEX SAMPLE SNIPPET: sets $ids to the plain numbers that the snippet prints, at most 16
+const EACH = `# each INDEX SAMPLE PATTERN SNIPPET: sets $ids to the lines that the snippet prints and that are plain words of the pattern, at most 16
 each() {
   ids=
   begin
@@ -208,10 +208,13 @@ each() {
     record "$1" - "$2"
   else
     # shellcheck disable=SC2086
-    ids=$($limit $low sh -c "$3" </dev/null 2>/dev/null | grep -E '^[0-9]{1,10}$' | head -n 16)
+    ids=$($limit $low sh -c "$4" </dev/null 2>/dev/null | grep -E "^($3)$" | head -n 16)
   fi
 }
 `;
+
+/** What may stand for `{}`: nothing that sh takes apart, and nothing that a program takes for an option. */
+const EACH_OF = { number: "[0-9]{1,10}", interface: "[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}" } as const;
 
 /** Quotes a constant word for sh. */
 function quote(word: string): string {
@@ -223,7 +226,7 @@ function collect(plan: Plan): Script {
     if (command.argv[0] === "command") return `tools ${index} ${command.argv.slice(2).map(quote).join(" ")}`;
     if (command.each === undefined) return `run ${index} - ${sample} ${command.argv.map(quote).join(" ")}`;
     const argv = command.argv.map((word) => (word === "{}" ? '"$id"' : quote(word))).join(" ");
-    return `each ${index} ${sample} ${quote(command.each)}\nfor id in $ids; do run ${index} "$id" ${sample} ${argv}; done`;
+    return `each ${index} ${sample} ${quote(EACH_OF[command.eachOf ?? "number"])} ${quote(command.each)}\nfor id in $ids; do run ${index} "$id" ${sample} ${argv}; done`;
   };
   const indexed = plan.commands.map((command, index) => ({ command, index }));
   const sampled = indexed.filter(({ command }) => command.samples === 2);
@@ -436,7 +439,7 @@ function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<
 }
 
 /** What follows the nonce in a record of a collection: index, each, sample, exit code (-1: no time, -2: no room), start, duration, two lengths, truncated. */
-const RECORD = /^(\d{1,6}) (-|\d{1,10}) ([12]) (-?\d{1,3}) (\d{1,12}) (\d{1,12}) \d{1,12} \d{1,12} ([01])$/;
+const RECORD = /^(\d{1,6}) (-|[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}) ([12]) (-?\d{1,3}) (\d{1,12}) (\d{1,12}) \d{1,12} \d{1,12} ([01])$/;
 
 function readCapture(
   stdout: string,

@@ -43,7 +43,8 @@ async function again(ports: Ports, event: Click): Promise<TriageResult> {
   // the click itself runs under its id already; the same click is the same new incident
   const id = `inc-${sha256(event.id).slice(0, 12)}`;
   const place = { channel, ...(responseUrl === undefined ? {} : { responseUrl }) };
-  await ports.work.start(id, { kind: "triage", request: { incident: id, target: incident.target, requester: event.actor, place } });
+  const against = incident.against === undefined ? {} : { against: incident.against };
+  await ports.work.start(id, { kind: "triage", request: { incident: id, target: incident.target, requester: event.actor, place, ...against } });
   return { outcome: "started" };
 }
 

@@ -48,7 +48,14 @@ export const Config = z.strictObject({
         .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/)
         .optional(),
       /** Name → what the transport finds it by (an instance id); the name itself unless told. */
-      targets: z.record(Name, z.strictObject({ address: z.string().min(1).max(253).optional() })),
+      targets: z.record(
+        Name,
+        z.strictObject({
+          address: z.string().min(1).max(253).optional(),
+          /** Nodes of one pool are built alike: where no rule finds a cause, a node is held against the others of its pool. */
+          pool: Name.optional(),
+        }),
+      ),
     }),
   ),
   /** The collection runbook. */

@@ -60,6 +60,8 @@ export interface TriageRequest {
   readonly requester: Actor;
   /** Where to answer; absent from the CLI. */
   readonly place: Place | undefined;
+  /** Names of healthy nodes to hold it against. */
+  readonly against?: readonly string[];
 }
 
 /** A person, or "cli". Ids are the chat's. */
@@ -255,7 +257,10 @@ export interface Incident {
   /** Keys of blobs in the store. */
   readonly capture?: string;
   readonly diagnosis?: string;
+  readonly comparison?: string;
   readonly proposal?: string;
+  /** Names of the nodes that the requester wanted it compared with. */
+  readonly against?: readonly string[];
   /** Why it failed, for people. */
   readonly problem?: string;
 }

@@ -1,3 +1,5 @@
+import { type Comparison, UNLIKE, WORTH_A_LOOK } from "../rules/compare.ts";
+import { NOT_ALIKE } from "../rules/compare-report.ts";
 import type { Cause, Diagnosis, Evidence, Finding } from "../rules/diagnosis.ts";
 import { type PreviewStep, preview } from "../rules/fix.ts";
 import type { Catalogue, Fix, Guide } from "../rules/load.ts";
@@ -211,6 +213,68 @@ export function outcomeMessage(
       incident: proposal.incident,
     },
   };
+}
+
+/** Differences in one message; all of them are in the file. */
+export const SHOWN_DIFFERENCES = 4;
+/** Of a comparison that nobody asked for, only what is worth a look is told, and less of it. */
+const SHOWN_UNASKED = 3;
+
+const UNASKED = "No rule found a cause, so netcheck looked at other nodes of the same pool. A difference is a hint, not a proof.";
+
+/**
+ * A node held against its peers.
+ * @param comparison undefined if no peer could be looked at
+ * @param problems peers that could not be looked at
+ */
+export function comparisonMessage(
+  incident: Incident,
+  comparison: Comparison | undefined,
+  problems: readonly { readonly peer: string; readonly reason: string }[],
+  automatic: boolean,
+): Message {
+  const weighty = comparison?.differences.filter(({ score }) => score >= WORTH_A_LOOK) ?? [];
+  const shown = automatic ? weighty.slice(0, SHOWN_UNASKED) : (comparison?.differences ?? []).slice(0, SHOWN_DIFFERENCES);
+  const peers = comparison?.peers ?? problems.map(({ peer }) => peer);
+  const headline =
+    comparison === undefined
+      ? "could not be compared"
+      : weighty.length === 0
+        ? "no difference that matters to traffic"
+        : `${weighty.length} ${weighty.length === 1 ? "difference" : "differences"} worth a look`;
+  return {
+    template: "comparison",
+    data: {
+      incident: incident.id,
+      target: incident.target,
+      peers: peers.join(", "),
+      icon: weighty.length > 0 ? "mag" : comparison === undefined ? "grey_question" : "white_check_mark",
+      headline,
+      hint: weighty.length > UNLIKE ? NOT_ALIKE : automatic ? UNASKED : "",
+      differences: shown.map(({ what, why, usualIn, here, there, notIn, change }, index) => ({
+        number: index + 1,
+        what,
+        why,
+        usual: `usual on ${usualIn.peers} of ${usualIn.of}`,
+        here: sideText(here, change === "missing-here" ? notIn : undefined),
+        there: sideText(there, change === "only-here" ? notIn : undefined),
+        peer: there[0]?.peer ?? "the peers",
+      })),
+      more: Math.max(0, (comparison?.differences.length ?? 0) - shown.length),
+      attached: (comparison?.differences.length ?? 0) > SHOWN_DIFFERENCES,
+      notCompared: (comparison?.notCompared ?? []).slice(0, 4).map(({ fact, reason }) => ({ fact, reason: reason.slice(0, 300) })),
+      notComparedMore: Math.max(0, (comparison?.notCompared.length ?? 0) - 4),
+      problems,
+    },
+  };
+}
+
+/** The lines of one side under the command that printed them, or where nothing like it was found. */
+function sideText(evidence: readonly Evidence[], notIn: string | undefined): string {
+  if (evidence.length === 0) return notIn === undefined ? "" : `nothing like it in: ${notIn.slice(0, 90)}`;
+  return byCommand(evidence)
+    .map(({ command, lines }) => `$ ${command}\n${lines}`)
+    .join("\n");
 }
 
 /** A sentence with an icon; `again`: with a button that runs the triage again. */

@@ -9,6 +9,16 @@ export function targetsOf(config: Config): Target[] {
   );
 }
 
+/** The other targets of a target's cluster that are in the same pool, by name; none if it is in no pool. */
+export function poolOf(config: Config, target: Pick<Target, "name" | "cluster">): Target[] {
+  const targets = config.clusters[target.cluster]?.targets ?? {};
+  const pool = Object.hasOwn(targets, target.name) ? targets[target.name]?.pool : undefined;
+  if (pool === undefined) return [];
+  return targetsOf(config)
+    .filter(({ name, cluster }) => cluster === target.cluster && name !== target.name && targets[name]?.pool === pool)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
 /** Resolves names against the configuration: by name, by address, or `cluster/name`; otherwise the nearest names. */
 export function configuredTargets(config: () => Promise<Config>): Targets {
   return {

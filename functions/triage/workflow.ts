@@ -2,9 +2,10 @@ import type { Catalogue } from "../rules/load.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { click } from "./click.ts";
 import { collect, examine, loadDiagnosis } from "./collect.ts";
+import { collectAll, collectPool, tellComparison } from "./comparison.ts";
 import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult } from "./context.ts";
 import { terms } from "./policy.ts";
-import type { MessageRef, Place, Ports, Proposal, ProposalState, Target, TriageRequest, WorkEvent } from "./ports.ts";
+import type { MessageRef, Place, Ports, Proposal, ProposalState, Resolution, Target, TriageRequest, WorkEvent } from "./ports.ts";
 import { remediate } from "./remediate.ts";
 import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
 
@@ -22,17 +23,45 @@ export async function triage(context: Context, request: TriageRequest): Promise<
   const place = request.place ?? { channel: "cli" };
   try {
     const resolution = await durable.step("resolve", async () => ports.targets.resolve(request.target));
-    if (resolution.kind === "found") return await run(context, request, resolution.target, place);
-    const names = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => target.name);
-    await durable.step("tell-unknown", async () => {
-      await ports.chat.whisper(place, request.requester, unknownTargetMessage(request.target, names));
-      return null;
-    });
-    return { outcome: resolution.kind };
+    if (resolution.kind !== "found") return await tellUnknown(context, request, place, request.target, resolution);
+    const peers: Target[] = [];
+    for (const [index, name] of (request.against ?? []).entries()) {
+      const peer = await durable.step(`resolve-peer-${index + 1}`, async () => ports.targets.resolve(name));
+      if (peer.kind !== "found") return await tellUnknown(context, request, place, name, peer);
+      const known = [resolution.target, ...peers].find((target) => target.cluster === peer.target.cluster && target.name === peer.target.name);
+      if (known !== undefined) return await tellSame(context, request, place, known);
+      peers.push(peer.target);
+    }
+    return await run(context, request, resolution.target, peers, place);
   } catch (error) {
     await fail(context, request, place, (error as Error).message);
     return { outcome: "failed" };
   }
+}
+
+async function tellUnknown(
+  { durable, ports }: Context,
+  request: TriageRequest,
+  place: Place,
+  name: string,
+  resolution: Exclude<Resolution, { kind: "found" }>,
+): Promise<TriageResult> {
+  const names = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => target.name);
+  await durable.step("tell-unknown", async () => {
+    await ports.chat.whisper(place, request.requester, unknownTargetMessage(name, names));
+    return null;
+  });
+  return { outcome: resolution.kind };
+}
+
+/** Two names may mean one node (its name and its address). */
+async function tellSame({ durable, ports }: Context, request: TriageRequest, place: Place, target: Target): Promise<TriageResult> {
+  await durable.step("tell-same", async () => {
+    const text = `${[request.target, ...(request.against ?? [])].join(" and ")} name the same node twice (${target.name}). Compare a node with other nodes, such as healthy ones of its pool.`;
+    await ports.chat.whisper(place, request.requester, noteMessage("information_source", text));
+    return null;
+  });
+  return { outcome: "same" };
 }
 
 /** What a failure leaves behind on the node, by the state of the proposal after it. */
@@ -102,14 +131,15 @@ async function fail({ durable, ports, catalogue }: Context, request: TriageReque
 /** An incident has one proposal. */
 const proposalId = (incident: string): string => `${incident}-fix`;
 
-async function run(context: Context, request: TriageRequest, target: Target, place: Place): Promise<TriageResult> {
+async function run(context: Context, request: TriageRequest, target: Target, against: readonly Target[], place: Place): Promise<TriageResult> {
   const { durable, ports, catalogue, report } = context;
   const id = request.incident;
+  const asked = against.length === 0 ? {} : { against: against.map(({ name }) => name) };
   const thread = await durable.step("open", async () => {
     const now = ports.now().toISOString();
     const incident = await ports.store.open(
-      { id, target: target.name, cluster: target.cluster, requester: request.requester, createdAt: now, state: "collecting" },
-      auditDraft(ports, "incident-opened", request.requester, { target: target.name, cluster: target.cluster, transport: target.transport }),
+      { id, target: target.name, cluster: target.cluster, requester: request.requester, createdAt: now, state: "collecting", ...asked },
+      auditDraft(ports, "incident-opened", request.requester, { target: target.name, cluster: target.cluster, transport: target.transport, ...asked }),
     );
     const ref = await ports.chat.post(`${id}/root`, place, rootMessage({ ...incident, state: "collecting" }, undefined));
     await ports.store.update(id, { thread: ref, state: "collecting" }, []);
@@ -117,7 +147,11 @@ async function run(context: Context, request: TriageRequest, target: Target, pla
   });
   const inThread: Place = { channel: thread.channel, thread: thread.ts };
 
-  const collected = await collect(durable, ports, catalogue, id, target, "collect");
+  const looked =
+    against.length === 0
+      ? { node: await collect(durable, ports, catalogue, id, target, "collect"), peers: [] }
+      : await collectAll(context, id, target, against);
+  const collected = looked.node;
   if (!collected.ok) {
     await durable.step("tell-not-collected", async () => {
       const problem = `could not look at ${target.name}: ${collected.reason}`;
@@ -156,6 +190,9 @@ async function run(context: Context, request: TriageRequest, target: Target, pla
     await ports.chat.upload(`${id}/report`, inThread, { name: `netcheck-${target.name}-${id}.md`, title: `Full report on ${target.name}`, content });
     return null;
   });
+
+  const peers = against.length > 0 ? looked.peers : await collectPool(context, id, target, examined.key);
+  if (peers.length > 0) await tellComparison(context, id, inThread, { target, capture: collected.key }, peers, against.length === 0);
 
   const proposed = await durable.step("propose", async () => propose(ports, catalogue, request, target, examined.key));
   if (proposed.kind === "none") return { outcome: "diagnosed" };

@@ -20,23 +20,38 @@ export function netcheckCommand(work: Work, render: Renderer) {
         target: asked.target,
         requester: { id: command.user_id, team: command.team_id },
         place: { channel: command.channel_id, responseUrl: command.response_url },
+        ...(asked.against.length === 0 ? {} : { against: asked.against }),
       },
     });
     await ack();
   };
 }
 
-type Asked = { readonly kind: "help"; readonly problem: string } | { readonly kind: "triage"; readonly target: string };
+type Asked = { readonly kind: "help"; readonly problem: string } | { readonly kind: "triage"; readonly target: string; readonly against: readonly string[] };
+
+/** As many peers as one command may name. */
+const MAX_PEERS = 3;
+/** What a DNS name, an instance id or an address may hold. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/;
 
 /** Reads the words behind `/netcheck`. */
 export function parseCommand(text: string): Asked {
   const words = text.trim().split(/\s+/).filter(Boolean);
   const [first, ...rest] = words;
   if (first === undefined || first.toLowerCase() === "help") return { kind: "help", problem: "" };
-  if (rest.length > 0) return { kind: "help", problem: `"${text.trim().slice(0, 80)}" has more than one word; one target at a time, please.` };
-  // what a DNS name, an instance id or an address may hold
-  if (!/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/.test(first)) return { kind: "help", problem: `"${first.slice(0, 80)}" cannot be the name of a target.` };
-  return { kind: "triage", target: first };
+  const [joint, ...others] = rest;
+  const versus = joint !== undefined && /^(?:vs\.?|versus)$/i.test(joint);
+  if (joint !== undefined && !versus)
+    return { kind: "help", problem: `"${text.trim().slice(0, 80)}" has more than one word; one target at a time, please, or two with "vs" between them.` };
+  const against = others.flatMap((word) => word.split(",")).filter(Boolean);
+  if (versus && against.length === 0) return { kind: "help", problem: `Compare ${first.slice(0, 80)} with which node? "vs" needs a second name.` };
+  if (against.length > MAX_PEERS) return { kind: "help", problem: `At most ${MAX_PEERS} nodes can stand behind "vs"; these are ${against.length}.` };
+  const names = [first, ...against];
+  const wrong = names.find((name) => !NAME.test(name));
+  if (wrong !== undefined) return { kind: "help", problem: `"${wrong.slice(0, 80)}" cannot be the name of a target.` };
+  const twice = names.find((name, index) => names.findIndex((other) => other.toLowerCase() === name.toLowerCase()) !== index);
+  if (twice !== undefined) return { kind: "help", problem: `"${twice.slice(0, 80)}" is there twice; a node cannot be compared with itself.` };
+  return { kind: "triage", target: first, against };
 }
 
 /** The incident of a command: the same request delivered twice is the same incident. A trigger id is unique over all workspaces. */

@@ -1,0 +1,107 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { distance } from "fastest-levenshtein";
+import { readCaptures } from "../imports/index.ts";
+import { roles } from "../rules/diagnosis.ts";
+import type { Catalogue } from "../rules/load.ts";
+import { LoadError, loadCatalogue } from "../rules/load.ts";
+import { UsageError } from "./errors.ts";
+import { explanation, explanationText } from "./explain.ts";
+import { print, type Shared, warnOfBroken } from "./output.ts";
+import { newRule } from "./rules-new.ts";
+import { ruleResultText, summaryText, testRule } from "./rules-test.ts";
+
+/** `netcheck rules list|show|explain|test|new`. */
+export function rulesCommand(netcheck: Command, { runbooks, run }: Shared): void {
+  const catalogue = (): Catalogue => loadCatalogue(runbooks, { tolerant: true });
+  const rules = netcheck.command("rules").description("the ruleset");
+  rules
+    .command("list")
+    .option("--json")
+    .action(
+      run((options: { json?: boolean }) => {
+        const loaded = catalogue();
+        warnOfBroken(loaded.broken.rules);
+        const list = [...loaded.rules.values()].map(({ file: { id, role, severity, status, title } }) => ({ id, role, severity, status, title }));
+        print(options.json, list, (rule) => `${rule.id.padEnd(34)} ${rule.role.padEnd(8)} ${rule.severity.padEnd(9)} ${rule.title}`);
+      }),
+    );
+  rules
+    .command("show")
+    .argument("<id>")
+    .option("--json")
+    .action(
+      run((id: string, options: { json?: boolean }) => {
+        const rule = known(id, catalogue());
+        if (options.json === true) process.stdout.write(`${JSON.stringify(rule.file)}\n`);
+        else
+          process.stdout.write(readFileSync(join(runbooks, "rules", id, "README.md"), "utf8") + readFileSync(join(runbooks, "rules", id, "rule.yaml"), "utf8"));
+      }),
+    );
+  rules
+    .command("explain")
+    .description("why a rule did or did not match a capture, clause by clause")
+    .argument("<id>")
+    .argument("<capture>")
+    .option("--json", "the same, for machines")
+    .action(
+      run(async (id: string, path: string, options: { json?: boolean }) => {
+        const rule = known(id, catalogue());
+        for (const capture of await readCaptures(path)) {
+          const explained = explanation(rule, capture);
+          process.stdout.write(options.json === true ? `${JSON.stringify(explained)}\n` : explanationText(explained));
+        }
+      }),
+    );
+  rules
+    .command("test")
+    .description("run the fixtures of a rule, or of all rules; exit code 1 if one is not as expected")
+    .argument("[id]")
+    .option("--json", "one JSON line each rule")
+    .action(
+      run(async (id: string | undefined, options: { json?: boolean }) => {
+        const loaded = catalogue();
+        const all = [...loaded.rules.keys(), ...loaded.broken.rules.keys()].sort();
+        if (id !== undefined && !all.includes(id)) throw unknown(id, all);
+        const results = [];
+        for (const one of id === undefined ? all : [id]) {
+          const result = await testRule(one, runbooks, loaded);
+          results.push(result);
+          if (options.json === true) process.stdout.write(`${JSON.stringify(result)}\n`);
+          else if (id !== undefined || !result.ok) process.stdout.write(`${ruleResultText(result)}\n`);
+          else process.stdout.write(`${one}: ${result.cases.length} case(s) as expected\n`);
+        }
+        if (options.json !== true) process.stdout.write(`${summaryText(results)}\n`);
+        if (results.some((result) => !result.ok)) process.exitCode = 1;
+      }),
+    );
+  rules
+    .command("new")
+    .description("make the folder of a new rule: rule.yaml, README.md, and a case that should match and one that should not")
+    .argument("<id>", "lower case words joined by hyphens; the fault's name")
+    .option("--role <role>", roles.join(", "), "cause")
+    .option("--fact <fact...>", "facts that the rule reads; see netcheck facts list", ["sysctl"])
+    .option("--json", "the files that were made")
+    .action(
+      run((id: string, options: { role: string; fact: string[]; json?: boolean }) => {
+        const role = roles.find((one) => one === options.role);
+        if (role === undefined) throw new UsageError(`--role takes ${roles.join(", ")}, not "${options.role}"`);
+        const { folder, files, next } = newRule({ id, role, facts: options.fact, runbooks });
+        process.stdout.write(options.json === true ? `${JSON.stringify({ rule: id, folder, files })}\n` : next);
+      }),
+    );
+}
+
+/** A rule by its id. @throws {LoadError} if it does not load, {UsageError} if there is none. */
+function known(id: string, { rules, broken }: Catalogue) {
+  const rule = rules.get(id);
+  if (rule !== undefined) return rule;
+  const problem = broken.rules.get(id);
+  throw problem === undefined ? unknown(id, [...rules.keys()]) : new LoadError(problem);
+}
+
+function unknown(id: string, ids: readonly string[]): UsageError {
+  const near = ids.filter((one) => distance(one, id) <= 3 || one.includes(id)).slice(0, 3);
+  return new UsageError(`there is no rule "${id}"; ${near.length === 0 ? "" : `did you mean ${near.join(", ")}? `}see netcheck rules list`);
+}

@@ -1,0 +1,37 @@
+import { type Comparison, UNLIKE, WORTH_A_LOOK } from "./compare.ts";
+import type { Evidence } from "./diagnosis.ts";
+
+/** For a comparison with more differences than {@link UNLIKE}. */
+export const NOT_ALIKE = "So many differences mean that these nodes are not built alike. Compare with a healthy node of the same pool.";
+
+/** A comparison as plain text, for a terminal or a file: everything, with the lines of both sides. Control characters of a node's output are replaced. */
+export function comparisonText(comparison: Comparison): string {
+  const { target, peers, differences, suppressed, notCompared } = comparison;
+  const weighty = differences.filter(({ score }) => score >= WORTH_A_LOOK).length;
+  const lines = [`${target} compared with ${peers.join(", ")}: ${weighty === 0 ? "no difference that matters to traffic" : `${weighty} worth a look`}`];
+  if (weighty > UNLIKE) lines.push(NOT_ALIKE);
+  differences.forEach((difference, index) => {
+    const { what, why, score, usualIn, here, there, notIn } = difference;
+    if (index === weighty) lines.push("", "Hardly matters:");
+    lines.push("", `${index + 1}. ${what}`, `   score ${score.toFixed(2)}; usual on ${usualIn.peers} of ${usualIn.of}${why === "" ? "" : `; ${why}`}`);
+    lines.push(...side("here", here, difference.change === "missing-here" ? notIn : undefined));
+    lines.push(...side(`on ${there[0]?.peer ?? "peers"}`, there, difference.change === "only-here" ? notIn : undefined));
+  });
+  if (notCompared.length > 0) lines.push("", "NOT COMPARED", ...notCompared.map(({ fact, reason }) => `  ${fact}: ${reason}`));
+  const left = [
+    suppressed.minor > 0 ? `${suppressed.minor} that do not matter` : "",
+    suppressed.noMajority > 0 ? `${suppressed.noMajority} on which the peers do not agree` : "",
+    suppressed.overLimit > 0 ? `${suppressed.overLimit} over the limit (--limit)` : "",
+  ].filter(Boolean);
+  if (left.length > 0) lines.push("", `Left out: ${left.join(", ")}`);
+  if (suppressed.momentary.length > 0) lines.push("", `Never compared, because they change from moment to moment: ${suppressed.momentary.join(", ")}`);
+  return `${lines.join("\n").replaceAll(/[\p{Cc}\p{Cf}]/gu, (mark) => (mark === "\n" ? mark : "�"))}\n`;
+}
+
+function side(label: string, evidence: readonly Evidence[], notIn: string | undefined): string[] {
+  if (evidence.length === 0) return notIn === undefined ? [] : [`   ${label}: nothing like it in \`${notIn.length > 90 ? `${notIn.slice(0, 89)}…` : notIn}\``];
+  return [
+    `   ${label}:`,
+    ...evidence.map(({ command, line, text }) => `     ${command.slice(0, 60)}:${line}: ${text.replace(/\s+/g, " ").trim().slice(0, 200)}`),
+  ];
+}

@@ -1,0 +1,176 @@
+import { textOf } from "./compare-rows.ts";
+
+/**
+ * How much a kind of difference matters to traffic, from 0 (never) to 1 (a packet goes another way or is lost). By fact, list and field: never by
+ * incident or rule. What no line here names gets {@link UNKNOWN}: a new fact is compared without any code of its own.
+ */
+
+/** What kind of difference it is. */
+export type Change = "order" | "changed" | "only-here" | "missing-here";
+
+/** A difference before it is weighed. */
+export interface Weighed {
+  readonly fact: string;
+  readonly list: string;
+  readonly change: Change;
+  /** The field that differs, of a changed row. */
+  readonly field: string;
+  /** The row here; there, if it is missing here. Values are raw. */
+  readonly row: Readonly<Record<string, unknown>>;
+  /** True if the row is about one pod or endpoint: a name or chain made for it. */
+  readonly private: boolean;
+}
+
+/** A fact, list or field without a weight of its own. Low: it may be noise. */
+export const UNKNOWN = 0.2;
+/** Rows about one pod or endpoint come and go. */
+const PRIVATE = 0.2;
+
+/**
+ * Facts that are not compared, and why. They describe the moment, not the node: two healthy nodes never agree on them.
+ */
+export const MOMENTARY: Readonly<Record<string, string>> = {
+  "agent-log": "log lines differ on every node",
+  "bpf-map-dump": "map entries follow services and endpoints",
+  "cilium-map": "fill levels change from second to second",
+  "cilium-service": "entries follow services and endpoints",
+  conntrack: "entries come and go with each connection",
+  "conntrack-stats": "counters",
+  "ethtool-statistics": "counters",
+  fdb: "entries are learned and age",
+  "instance-metadata": "it names this one machine",
+  ipamd: "addresses are handed out per node",
+  "kernel-log": "log lines differ on every node",
+  neighbor: "entries are learned and age",
+  "neighbor-stats": "counters",
+  nstat: "counters",
+  process: "process ids and arguments differ on every node",
+  socket: "sockets come and go",
+  "socket-summary": "counters",
+  softnet: "counters",
+};
+
+/** The weight of a difference, 0…1. */
+export function weightOf(difference: Weighed): number {
+  const weight = KINDS[difference.fact]?.(difference) ?? UNKNOWN;
+  return difference.private ? weight * PRIVATE : weight;
+}
+
+/** Why a difference matters to traffic, in words; empty where the table below says nothing. */
+export function meaningOf({ fact, change, row }: Weighed): string {
+  if (fact === "sysctl") return SYSCTLS.find(([pattern]) => pattern.test(textOf(row, "key")))?.[2] ?? "";
+  if (change === "order" && BASE.test(textOf(row, "chain").toUpperCase())) return "the first rule that fits decides about a packet";
+  return "";
+}
+
+/** Chains and hooks that packets enter by themselves. Of others a packet may never see a rule. */
+const BASE = /^(?:PREROUTING|INPUT|FORWARD|OUTPUT|POSTROUTING|BROUTING)$/;
+
+/** Sysctl keys that decide what becomes of a packet, by the end of the key, and why. The first that fits counts. */
+const SYSCTLS: readonly (readonly [pattern: RegExp, weight: number, why: string])[] = [
+  [/(?:_count|_failures|-nr|inode-state|dentry-state)$/, 0, "a counter"],
+  [/bridge-nf-call-(?:ip|ip6|arp)tables$/, 0.95, "whether bridged packets pass iptables: services fail on the own node without"],
+  [/(?:\.forwarding|ip_forward)$/, 0.95, "whether packets of pods are passed on at all"],
+  [/\.rp_filter$/, 0.85, "drops packets that came in by another way than they would go back"],
+  [/\.(?:disable_ipv6|accept_ra)$/, 0.7, "whether there is IPv6, and its default route"],
+  [/\.(?:arp_announce|arp_ignore|arp_filter|proxy_arp|proxy_arp_pvlan)$/, 0.7, "which MAC other hosts learn for an address"],
+  [/nf_conntrack_tcp_be_liberal$/, 0.7, "whether packets out of window count as INVALID"],
+  [/\.(?:accept_local|route_localnet|src_valid_mark)$/, 0.65, "which packets count as martians"],
+  [/(?:conn_reuse_mode|conntrack|expire_nodest_conn)$/, 0.6, "what IPVS does with a connection whose backend went away"],
+  [/(?:nf_conntrack_max|nf_conntrack_buckets|gc_thresh[123])$/, 0.5, "how many connections or neighbours fit"],
+  [/(?:ip_local_port_range|ip_local_reserved_ports)$/, 0.5, "ports that outgoing connections take, perhaps from node ports"],
+  [
+    /(?:ip_nonlocal_bind|fib_multipath_hash_policy|tcp_mtu_probing|ip_no_pmtu_disc|tcp_timestamps|tcp_tw_reuse|tcp_fin_timeout)$/,
+    0.45,
+    "how connections are made",
+  ],
+  [
+    /(?:nf_conntrack_.*_timeout.*|somaxconn|tcp_max_syn_backlog|netdev_max_backlog|netdev_budget.*|tcp_mem|udp_mem|[rw]mem_(?:max|default)|tcp_[rw]mem)$/,
+    0.3,
+    "limits",
+  ],
+];
+
+/** Kernel modules that touch packets. Others are drivers of the machine. */
+const MODULES =
+  /^(?:br_netfilter|nf_|nft_|xt_|ip_set|ip_vs|ip6?_tables|ip6?table_|iptable_|ebtable|arptable|vxlan|geneve|wireguard|ipip|tunnel4|openvswitch|bonding|8021q|sch_|cls_|act_)/;
+
+const FIREWALL_TARGETS: readonly (readonly [pattern: RegExp, weight: number])[] = [
+  [/^(?:DROP|REJECT|drop|reject|arpreply|queue|NFQUEUE|QUEUE)$/, 0.9],
+  [/^(?:DNAT|SNAT|MASQUERADE|REDIRECT|TPROXY|NETMAP|NOTRACK|CT|dnat|snat|redirect)$/, 0.85],
+];
+
+function firewallRow({ change, row }: Weighed): number {
+  const base = BASE.test(textOf(row, "chain").toUpperCase());
+  if (change === "order") return base ? 1 : 0.6;
+  const target = textOf(row, "target");
+  const known = FIREWALL_TARGETS.find(([pattern]) => pattern.test(target));
+  if (known !== undefined) return known[1];
+  if (/^(?:LOG|NFLOG|ULOG|)$/.test(target)) return 0.3;
+  return base ? 0.8 : 0.55;
+}
+
+function firewallChain({ change, field, row }: Weighed): number {
+  // a chain that is there and empty, or not there, is one thing; the jump to it is weighed by itself
+  if (change !== "changed") return 0.3;
+  if (field === "policy") return BASE.test(textOf(row, "name").toUpperCase()) ? 0.95 : 0.6;
+  return field === "hook" || field === "priority" || field === "device" || field === "type" ? 0.85 : UNKNOWN;
+}
+
+const firewall = (difference: Weighed): number =>
+  difference.list === "rows" ? firewallRow(difference) : difference.list === "chains" ? firewallChain(difference) : 0.3;
+
+/** Weights by field, of rows that are there on both sides; `presence` if the row is there on one side only. */
+const fields = (weights: Readonly<Record<string, number>>, presence: number) => (difference: Weighed) =>
+  difference.change === "changed" ? (weights[difference.field] ?? UNKNOWN) : presence;
+
+const LINK_FIELDS = { mtu: 0.75, up: 0.8, carrier: 0.7, master: 0.7, kind: 0.5, memberKind: 0.4, state: 0.2, flags: 0.35, qdisc: 0.3, hairpin: 0.6 };
+
+function route(difference: Weighed): number {
+  const { row, change, field } = difference;
+  // a table of the kernel itself: follows the addresses
+  if (row["table"] === "local") return 0.05;
+  if (row["family"] === "ipv6" && textOf(row, "prefix").startsWith("fe80::")) return 0.1;
+  if (change === "changed") return { gateway: 0.8, metric: 0.7, mtu: 0.65, type: 0.85, flags: 0.5, source: 0.35, scope: 0.3, protocol: 0.15 }[field] ?? 0.3;
+  if (/^(?:default|0\.0\.0\.0\/0|::\/0)$/.test(textOf(row, "prefix"))) return 0.95;
+  if (/^(?:blackhole|unreachable|prohibit|throw)$/.test(textOf(row, "type"))) return 0.85;
+  return row["type"] === "unicast" ? 0.7 : 0.1;
+}
+
+const KINDS: Readonly<Record<string, (difference: Weighed) => number>> = {
+  address: fields({}, 0.3),
+  "bpf-cgroup": ({ row }) =>
+    textOf(row, "attachType").endsWith("device") ? 0.05 : /\.(?:slice|service|scope)\b|kubepods|podruntime/.test(textOf(row, "cgroup")) ? 0.15 : 0.9,
+  "bpf-link": () => 0.4,
+  "bpf-map": () => 0.2,
+  "bpf-net": () => 0.85,
+  "bpf-program": () => 0.2,
+  bridge: fields({ hairpin: 0.6, state: 0.5, isolated: 0.6, learning: 0.5, bridge: 0.7, stp: 0.4 }, 0.6),
+  "calico-node": ({ list, field }) => (list === "conditions" || field === "established" ? 0.5 : 0.1),
+  "cilium-status": ({ list, field }) => (list === "components" && field === "state" ? 0.5 : 0.1),
+  clock: ({ field }) => (field === "synchronized" ? 0.4 : 0.1),
+  "cni-config": () => 0.5,
+  ebtables: firewall,
+  "ethtool-features": ({ field, row }) => (field === "on" ? (/checksum|segmentation|gro|lro|vlan/.test(textOf(row, "name")) ? 0.5 : 0.3) : 0.1),
+  iptables: (difference) => (difference.list === "warnings" ? 0.4 : firewall(difference)),
+  // most of what it holds was made for pods, and the rules that use a set are compared by themselves
+  ipset: ({ list }) => (list === "sets" ? 0.3 : 0.1),
+  ipvs: ({ list }) => (list === "services" ? 0.4 : 0.1),
+  link: ({ list, ...rest }) => (list === "statistics" ? 0 : list === "rows" ? fields(LINK_FIELDS, 0.5)({ list, ...rest }) : 0.7),
+  module: ({ row }) => (MODULES.test(textOf(row, "name")) ? 0.65 : 0.15),
+  networkd: ({ list }) => (list === "settings" ? 0.5 : 0.3),
+  "network-manager": ({ list }) => (list === "settings" ? 0.4 : 0.3),
+  nft: firewall,
+  os: fields({ release: 0.4, machine: 0.5, id: 0.4, versionId: 0.35, prettyName: 0.1, version: 0.1, name: 0.1 }, 0.3),
+  ovs: ({ list, field }) => (list === "bonds" || list === "members" || field === "error" ? 0.7 : 0.5),
+  route,
+  // rules for one address are made for one pod (or one interface of an instance)
+  rule: ({ row }) => ([row["from"], row["to"]].some((end) => typeof end === "string" && /^[\d.]+$|:[0-9a-f:]*$/.test(end)) ? 0.2 : 0.85),
+  sysctl: ({ row }) => SYSCTLS.find(([pattern]) => pattern.test(textOf(row, "key")))?.[1] ?? UNKNOWN,
+  tc: ({ list }) => (list === "filters" ? 0.8 : 0.35),
+  tool: () => 0.25,
+  unit: fields({ active: 0.5, sub: 0.1, enabled: 0.2, load: 0.2 }, 0.2),
+};
+
+/** Facts with weights of their own. */
+export const WEIGHED: readonly string[] = Object.keys(KINDS);

@@ -1,0 +1,120 @@
+import { type Comparison, compare } from "../rules/compare.ts";
+import { comparisonText } from "../rules/compare-report.ts";
+import { canonical, sha256 } from "./audit.ts";
+import { unpackCapture } from "./captures.ts";
+import { type Collected, collect, loadDiagnosis } from "./collect.ts";
+import { auditDraft, type Context, incidentOf, SYSTEM } from "./context.ts";
+import type { Durable, Place, Ports, Target } from "./ports.ts";
+import { comparisonMessage, SHOWN_DIFFERENCES } from "./report.ts";
+import { poolOf } from "./targets.ts";
+
+/** At most so many peers are looked at for one triage: three make a majority, and each costs a collection on a healthy node. */
+export const MAX_PEERS = 3;
+
+/** A peer and what became of the look at it. */
+export interface PeerCollected {
+  readonly peer: string;
+  readonly collected: Collected;
+}
+
+/** Collects a node and its peers at the same time. One that cannot be looked at costs only itself. */
+export async function collectAll(
+  context: Context,
+  incident: string,
+  target: Target,
+  peers: readonly Target[],
+): Promise<{ readonly node: Collected; readonly peers: readonly PeerCollected[] }> {
+  const phases = [{ target, phase: "collect" }, ...peers.map((peer, index) => ({ target: peer, phase: `peer-${index + 1}` }))];
+  const [node, ...rest] = await collectEach(context, incident, "collect-all", phases);
+  return { node: node as Collected, peers: peers.map((peer, index) => ({ peer: peer.name, collected: rest[index] as Collected })) };
+}
+
+/**
+ * For a node without a cause: looks at up to {@link MAX_PEERS} peers of its pool. Empty if there is a cause, or no pool.
+ * @param diagnosisKey where the node's diagnosis is in the store
+ */
+export async function collectPool(context: Context, incident: string, target: Target, diagnosisKey: string): Promise<readonly PeerCollected[]> {
+  const { durable, ports } = context;
+  const peers = await durable.step("peers", async () => {
+    const { causes } = await loadDiagnosis(ports, diagnosisKey);
+    return causes.length > 0 ? [] : poolOf(await ports.config(), target).slice(0, MAX_PEERS);
+  });
+  if (peers.length === 0) return [];
+  const phases = peers.map((peer, index) => ({ target: peer, phase: `peer-${index + 1}` }));
+  const collected = await collectEach(context, incident, "collect-peers", phases);
+  return peers.map((peer, index) => ({ peer: peer.name, collected: collected[index] as Collected }));
+}
+
+async function collectEach(
+  { durable, ports, catalogue }: Context,
+  incident: string,
+  name: string,
+  phases: readonly { readonly target: Target; readonly phase: string }[],
+): Promise<readonly Collected[]> {
+  const branches = phases.map(({ target, phase }) => ({ name: phase, run: (child: Durable) => collect(child, ports, catalogue, incident, target, phase) }));
+  const settled = await durable.all<Collected>(name, branches, MAX_PEERS + 1);
+  return settled.map((item) => (item.ok ? item.value : { ok: false, reason: item.error.message }));
+}
+
+/**
+ * Holds the node against the peers that could be looked at, keeps the comparison and tells the thread.
+ * @param automatic netcheck looked by itself, because no rule matched
+ */
+export async function tellComparison(
+  { durable, ports }: Context,
+  incident: string,
+  place: Place,
+  node: { readonly target: Target; readonly capture: string },
+  peers: readonly PeerCollected[],
+  automatic: boolean,
+): Promise<void> {
+  const seen = peers.flatMap(({ peer, collected }) => (collected.ok ? [{ peer, key: collected.key }] : []));
+  const problems = peers.flatMap(({ peer, collected }) => (collected.ok ? [] : [{ peer, reason: collected.reason }]));
+  const compared = await durable.step("compare", async () => {
+    if (seen.length === 0) return { key: null, problem: null };
+    const named = async (name: string, key: string) => ({ name, capture: unpackCapture(await stored(ports, key)) });
+    const here = await named(node.target.name, node.capture);
+    const others = await Promise.all(seen.map(({ peer, key }) => named(peer, key)));
+    let comparison: Comparison;
+    try {
+      comparison = compare(here, others);
+    } catch (error) {
+      // the diagnosis and its fix do not wait for an extra
+      ports.log("error", "the comparison failed", { incident, problem: (error as Error).message });
+      return { key: null, problem: (error as Error).message };
+    }
+    const key = `comparisons/${incident}/peers`;
+    await ports.store.put(key, new TextEncoder().encode(JSON.stringify(comparison)));
+    await ports.store.update(incident, { comparison: key }, [
+      auditDraft(ports, "compared", SYSTEM, {
+        peers: comparison.peers,
+        differences: comparison.differences.length,
+        automatic,
+        comparison: sha256(canonical(comparison)),
+      }),
+    ]);
+    return { key, problem: null };
+  });
+  if (compared.problem !== null) problems.push({ peer: "all", reason: `netcheck could not compare them: ${compared.problem}` });
+  await durable.step("tell-comparison", async () => {
+    const comparison = compared.key === null ? undefined : await loadComparison(ports, compared.key);
+    const message = comparisonMessage(await incidentOf(ports, incident), comparison, problems, automatic);
+    await ports.chat.post(`${incident}/comparison`, place, message);
+    if (comparison !== undefined && comparison.differences.length > SHOWN_DIFFERENCES) {
+      const name = `netcheck-${node.target.name}-${incident}-peers.txt`;
+      await ports.chat.upload(`${incident}/comparison-list`, place, { name, title: "All differences", content: comparisonText(comparison) });
+    }
+    return null;
+  });
+}
+
+/** A stored comparison. */
+export async function loadComparison(ports: Pick<Ports, "store">, key: string): Promise<Comparison> {
+  return JSON.parse(new TextDecoder().decode(await stored(ports, key))) as Comparison;
+}
+
+async function stored(ports: Pick<Ports, "store">, key: string): Promise<Uint8Array> {
+  const data = await ports.store.get(key);
+  if (data === undefined) throw new Error(`${key} is not in the store any more`);
+  return data;
+}

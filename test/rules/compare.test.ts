@@ -1,0 +1,329 @@
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import type { Capture, Output } from "../../functions/facts/capture.ts";
+import { facts } from "../../functions/facts/index.ts";
+import { compare, WORTH_A_LOOK } from "../../functions/rules/compare.ts";
+import { moves } from "../../functions/rules/compare-order.ts";
+import { abstracted } from "../../functions/rules/compare-text.ts";
+import { MOMENTARY, UNKNOWN, WEIGHED, weightOf } from "../../functions/rules/compare-weights.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { captureOf, output } from "./captures.ts";
+
+/** A node against healthy peers: the decisive difference comes first, noise does not come at all, and what was not seen is never a difference. */
+
+const rules = fileURLToPath(new URL("../../runbooks/rules/", import.meta.url));
+const read = (path: string): Promise<Capture> => readCaptureFiles(`${rules}${path}`);
+const against = (here: Capture, ...there: Capture[]) =>
+  compare(
+    { name: "node", capture: here },
+    there.map((capture, index) => ({ name: `peer${index + 1}`, capture })),
+  );
+const weighty = (here: Capture, ...there: Capture[]) => against(here, ...there).differences.filter(({ score }) => score >= WORTH_A_LOOK);
+
+/** The five incidents: what an expert would point at. */
+const INCIDENTS: readonly [rule: string, decisive: RegExp, line: RegExp][] = [
+  [
+    "linklocal-route-on-bond-member",
+    /^Only here \(route table main\): unicast 169\.254\.0\.0\/16 interface eth[01]/,
+    /"dst":"169\.254\.0\.0\/16","dev":"eth[01]"/,
+  ],
+  [
+    "kube-forward-before-cilium",
+    /^Order in filter FORWARD: CILIUM_FORWARD is number 11 of 11 here, behind .*; on .* it is number 1, before them$/,
+    /-j CILIUM_FORWARD$/,
+  ],
+  ["stale-socket-lb-program", /^Once more here \(bpf-cgroup \/sys\/fs\/cgroup cgroup_inet4_connect\): cil_sock4_connect/, /"name":"cil_sock4_connect"/],
+  ["bridge-netfilter-off", /^net\.bridge\.bridge-nf-call-iptables: 0 here, 1 on /, /^net\.bridge\.bridge-nf-call-iptables = 0$/],
+  ["stale-ebtables-nat", /^Only here \(ebtables nat PREROUTING\): .*-j arpreply/, /-j arpreply --arpreply-mac/],
+];
+
+describe("the five incidents, live captures", () => {
+  test.each(INCIDENTS)("%s: the decisive difference comes first, with its lines", async (rule, decisive, line) => {
+    const [fault, healthy, fixed] = await Promise.all(["fault", "healthy", "fixed"].map((state) => read(`${rule}/fixtures/lab-${state}`)));
+    for (const peers of [[healthy], [healthy, fixed]]) {
+      const { differences } = against(fault as Capture, ...(peers as Capture[]));
+      expect(differences[0]?.what).toMatch(decisive);
+      expect(differences[0]?.here.some(({ text }) => line.test(text))).toBe(true);
+      expect(differences[0]?.usualIn).toEqual({ peers: peers.length, of: peers.length });
+      // and it stands alone: nothing else is worth a look
+      expect(differences.filter(({ score }) => score >= WORTH_A_LOOK)).toHaveLength(1);
+    }
+  });
+
+  test.each(INCIDENTS)("%s: healthy and fixed do not differ in anything that matters", async (rule) => {
+    const [healthy, fixed] = await Promise.all(["healthy", "fixed"].map((state) => read(`${rule}/fixtures/lab-${state}`)));
+    expect(weighty(healthy as Capture, fixed as Capture)).toEqual([]);
+    expect(weighty(fixed as Capture, healthy as Capture)).toEqual([]);
+  });
+
+  test.each(INCIDENTS)("%s: a healthy node among two healthy and a faulty peer is like most", async (rule) => {
+    const [fault, healthy, fixed] = await Promise.all(["fault", "healthy", "fixed"].map((state) => read(`${rule}/fixtures/lab-${state}`)));
+    expect(weighty(healthy as Capture, fault as Capture, fixed as Capture, healthy as Capture)).toEqual([]);
+  });
+});
+
+test("the write-up of S2 alone, as pasted: the order of the chains is the first difference, and the only one", async () => {
+  const [bad, good] = await Promise.all(["bad", "good"].map((host) => read(`kube-forward-before-cilium/fixtures/writeup-${host}-host`)));
+  const { differences, notCompared } = against(bad as Capture, good as Capture);
+  expect(differences).toHaveLength(1);
+  expect(differences[0]).toMatchObject({ fact: "iptables", change: "order", usualIn: { peers: 1, of: 1 } });
+  expect(differences[0]?.what).toBe(
+    "Order in filter FORWARD: CILIUM_FORWARD is number 11 of 11 here, behind KUBE-PROXY-FIREWALL, KUBE-FORWARD, KUBE-SERVICES and 7 more; on the peer it is number 1, before them",
+  );
+  expect(differences[0]?.here.map(({ line }) => line)).toEqual([3, 4, 13]);
+  expect(differences[0]?.there.map(({ line, peer }) => [line, peer])).toEqual([3, 4, 5].map((line) => [line, "peer1"]));
+  // chains of which only a part was pasted say nothing
+  expect(notCompared).toEqual([{ fact: "iptables", reason: expect.stringContaining("it shows only a part") }]);
+});
+
+describe("nothing is concluded from what was not seen", () => {
+  test.each(INCIDENTS)("%s: a node does not differ from itself, whatever output is lost, fails or is cut", async (rule) => {
+    const whole = await read(`${rule}/fixtures/lab-fault`);
+    expect(against(whole, whole).differences).toEqual([]);
+    for (const lost of whole.outputs) {
+      for (const less of [lose(whole, lost), fail(whole, lost), cut(whole, lost)]) {
+        expect([lost.command, against(less, whole).differences]).toEqual([lost.command, []]);
+      }
+      expect([lost.command, against(whole, cut(whole, lost)).differences]).toEqual([lost.command, []]);
+    }
+  });
+
+  const lose = (capture: Capture, lost: Output): Capture => ({ ...capture, outputs: capture.outputs.filter((item) => item !== lost) });
+  const change = (capture: Capture, lost: Output, more: Partial<Output>): Capture => ({
+    ...capture,
+    outputs: capture.outputs.map((item) => (item === lost ? { ...item, ...more } : item)),
+  });
+  const fail = (capture: Capture, lost: Output): Capture => change(capture, lost, { text: "", stderr: "Permission denied", exitCode: 126 });
+  const cut = (capture: Capture, lost: Output): Capture =>
+    change(capture, lost, { text: lost.text.slice(0, Math.floor(lost.text.length / 2)), truncated: true });
+
+  test("a fact that one side lacks is named, with the reason", () => {
+    const here = captureOf(output("ip route", "default via 10.0.0.1 dev eth0\n"));
+    const there = captureOf(output("lsmod", "Module                  Size  Used by\nbr_netfilter           32768  0\n"));
+    const { differences, notCompared } = against(here, there);
+    expect(differences).toEqual([]);
+    expect(notCompared.map(({ fact }) => fact)).toEqual(["module", "route"]);
+    expect(notCompared[0]?.reason).toContain("node: the capture holds no output of `lsmod`");
+  });
+
+  test("other commands: what one of them does not show is not missing", () => {
+    const here = captureOf(output("ip route", "default via 10.0.0.1 dev eth0\n"));
+    const there = captureOf(output("ip route show table all", "default via 10.0.9.1 dev eth0\nblackhole 192.168.0.0/16 table 100\n"));
+    const { differences, notCompared } = against(here, there);
+    expect(differences).toEqual([]);
+    expect(notCompared).toEqual([{ fact: "route", reason: expect.stringContaining("only what both sides show") }]);
+  });
+
+  test("without a peer there is nothing to compare with", () => {
+    expect(() => compare({ name: "node", capture: captureOf() }, [])).toThrow("no peer");
+  });
+});
+
+describe("the majority of the peers is the measure", () => {
+  const node = (forward: string, mtu = 1500): Capture =>
+    captureOf(
+      output("sysctl net.ipv4.ip_forward", `net.ipv4.ip_forward = ${forward}\n`),
+      output(
+        "ip -j link show",
+        `[{"ifindex":2,"ifname":"eth0","flags":["UP","LOWER_UP"],"mtu":${mtu},"operstate":"UP","address":"02:00:00:00:00:0${mtu % 7}"}]`,
+      ),
+    );
+
+  test("the more of the peers agree, the higher the score", () => {
+    const all = against(node("0"), node("1"), node("1"), node("1")).differences;
+    const most = against(node("0"), node("1"), node("1"), node("0")).differences;
+    expect(all[0]).toMatchObject({ fact: "sysctl", what: "net.ipv4.ip_forward: 0 here, 1 on all 3 peers", usualIn: { peers: 3, of: 3 } });
+    expect(most[0]).toMatchObject({ what: "net.ipv4.ip_forward: 0 here, 1 on 2 of 3 peers", usualIn: { peers: 2, of: 3 } });
+    expect(all[0]?.why).toContain("passed on");
+    expect(all[0]?.score).toBeGreaterThan(most[0]?.score ?? 1);
+    expect(against(node("0"), node("1"), node("0"), node("0")).differences).toEqual([]);
+  });
+
+  test("peers that do not agree among themselves are no measure: counted, not shown", () => {
+    const { differences, suppressed } = against(node("1", 1500), node("1", 9001), node("1", 1450));
+    expect(differences).toEqual([]);
+    expect(suppressed.noMajority).toBe(1);
+  });
+
+  test("what matters more comes first", () => {
+    expect(against(node("0", 1400), node("1"), node("1")).differences.map(({ fact }) => fact)).toEqual(["sysctl", "link"]);
+  });
+});
+
+describe("noise", () => {
+  const save = (pods: readonly [chain: string, address: string][]): string =>
+    [
+      "*nat",
+      ":PREROUTING ACCEPT [0:0]",
+      ...pods.map(([chain]) => `:${chain} - [0:0]`),
+      ...pods.map(
+        ([chain, address], index) =>
+          `[${index}:${index * 60}] -A ${chain} -p tcp -m comment --comment "prod/${index}:" -m tcp -j DNAT --to-destination ${address}:8080`,
+      ),
+      "COMMIT",
+      "",
+    ].join("\n");
+
+  test("endpoints, counters, MACs, pods' interfaces and addresses of the node do not differ", () => {
+    const here = captureOf(
+      output("iptables-save -c", save([["KUBE-SEP-AAAAAAAAAAAAAAA2", "10.1.0.7"]])),
+      output("ip -j link show", '[{"ifindex":7,"ifname":"veth0a1b2c3d","flags":["UP"],"mtu":1450,"operstate":"UP","address":"02:00:00:00:00:01"}]'),
+      output("ip route", "default via 10.0.0.1 dev eth0 proto dhcp src 10.0.0.5 metric 100\n10.1.0.7 dev veth0a1b2c3d scope link\n"),
+      output("ip neigh", "10.0.0.1 dev eth0 lladdr 02:00:00:00:00:09 REACHABLE\n"),
+    );
+    const there = captureOf(
+      output(
+        "iptables-save -c",
+        save([
+          ["KUBE-SEP-BBBBBBBBBBBBBBB2", "10.1.4.9"],
+          ["KUBE-SEP-CCCCCCCCCCCCCCC2", "10.1.4.10"],
+        ]),
+      ),
+      output("ip -j link show", '[{"ifindex":19,"ifname":"veth99887766","flags":["UP"],"mtu":1450,"operstate":"UP","address":"02:00:00:00:00:02"}]'),
+      output("ip route", "default via 10.0.4.1 dev eth0 proto dhcp src 10.0.4.5 metric 100\n10.1.4.9 dev veth99887766 scope link\n"),
+      output("ip neigh", "10.0.4.1 dev eth0 lladdr 02:00:00:00:00:08 STALE\n"),
+    );
+    const { differences, suppressed } = against(here, there);
+    expect(differences).toEqual([]);
+    expect(suppressed.momentary).toEqual(["neighbor"]);
+  });
+
+  test.each([
+    ["-A KUBE-SEP-OAQPXBQCZ2RBB4R7 -j DNAT --to-destination 100.96.54.247:80", "-A KUBE-SEP-* -j DNAT --to-destination <ipv4>:80"],
+    ["-A cali-tw-cali1234567890a -m comment --comment cali:0i8pjzKKPyA34aQD -j ACCEPT", "-A cali-tw-* -m comment --comment <id> -j ACCEPT"],
+    ["CNI-DN-0123456789abcdef01234", "CNI-DN-*"],
+    ["net.ipv4.conf.lxc1f00d32aa.rp_filter", "net.ipv4.conf.lxc*.rp_filter"],
+    ["fe80::2cce:c1ff:febb:f4d9/64 2001:db8::5/128 10.1.2.0/24", "<fe80>/64 <ipv6> <ipv4>/24"],
+    ["/kubepods.slice/pod0a1b2c3d_0000_1111_2222_333344445555.slice/cri-containerd-0123456789abcdef", "/kubepods.slice/pod*.slice/cri-containerd-<id>"],
+    ["a:96:8:1:cb:c6", "<mac>"],
+  ])("%s is taken for %s", (text, same) => {
+    expect(abstracted(text)).toBe(same);
+  });
+
+  test.each([
+    "0.0.0.0/0",
+    "169.254.0.0/16",
+    "127.0.0.1",
+    "fe80::/64",
+    "::/0",
+    "lxc+",
+    "lxc_health",
+    "cali-FORWARD",
+    "KUBE-FORWARD",
+    "br-int",
+    "eth0",
+    "0x4000/0x4000",
+    "prod/export:",
+    "default",
+  ])("%s is the same on every node", (text) => {
+    expect(abstracted(text)).toBe(text);
+  });
+});
+
+describe("what can be seen", () => {
+  const RULES = ["-A INPUT -i lo -j ACCEPT", "-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT"];
+  const saved = (rules: readonly string[], policy = "ACCEPT"): Capture =>
+    captureOf(output("iptables-save", ["*filter", `:INPUT ${policy} [0:0]`, ":FORWARD ACCEPT [0:0]", ...rules, "COMMIT", ""].join("\n")));
+
+  test("a rule too many, one too few, another policy: each with the lines of its side", () => {
+    const drop = "-A INPUT -p tcp -m tcp --dport 443 -j DROP";
+    const [extra] = against(saved([...RULES, drop]), saved(RULES)).differences;
+    expect(extra).toMatchObject({ change: "only-here", here: [{ text: drop, line: 6 }], there: [], notIn: "iptables-save" });
+    const [missing] = against(saved(RULES), saved([...RULES, drop])).differences;
+    expect(missing).toMatchObject({ change: "missing-here", here: [], there: [{ text: drop, line: 6, peer: "peer1" }], notIn: "iptables-save" });
+    const [policy] = against(saved(RULES, "DROP"), saved(RULES)).differences;
+    expect(policy).toMatchObject({ change: "changed", what: "INPUT (iptables chains table filter): policy DROP here, ACCEPT on the peer" });
+    expect(policy?.here[0]?.text).toBe(":INPUT DROP [0:0]");
+    expect(policy?.there[0]?.text).toBe(":INPUT ACCEPT [0:0]");
+  });
+
+  test("a rule that is there twice, once on the peers", () => {
+    const [again] = against(saved([...RULES, ...RULES.slice(1)]), saved(RULES)).differences;
+    expect(again).toMatchObject({ what: expect.stringMatching(/^Once more here \(iptables filter INPUT\)/), here: [{ line: 5 }, { line: 6 }] });
+  });
+
+  test("a whole backend that only here holds a policy of DROP", () => {
+    const empty = captureOf(output("iptables-save", ""));
+    expect(against(saved([], "DROP"), empty).differences[0]?.what).toBe(
+      "Only here (iptables chains table filter): INPUT policy DROP; the peer does not have it",
+    );
+    expect(against(saved([]), empty).differences).toEqual([]);
+  });
+
+  test("a key that the kernel does not know on one side", () => {
+    const key = "net.bridge.bridge-nf-call-iptables";
+    const gone = captureOf(
+      output(`sysctl ${key}`, "", { exitCode: 255, stderr: `sysctl: cannot stat /proc/sys/${key.replaceAll(".", "/")}: No such file or directory` }),
+    );
+    const [difference] = against(gone, captureOf(output(`sysctl ${key}`, `${key} = 1\n`))).differences;
+    expect(difference).toMatchObject({ what: `${key}: (absent) here, 1 on the peer`, here: [{ text: expect.stringContaining("cannot stat") }] });
+  });
+
+  test("a module, a link's MTU, a lost default route, a policy rule", () => {
+    const lsmod = (names: readonly string[]) =>
+      output("lsmod", ["Module                  Size  Used by", ...names.map((name) => `${name}           32768  0`), ""].join("\n"));
+    expect(against(captureOf(lsmod(["overlay"])), captureOf(lsmod(["overlay", "br_netfilter"]))).differences[0]?.what).toBe(
+      "Missing here (module): br_netfilter; the peer has it",
+    );
+    const link = (mtu: number) =>
+      output(
+        "ip link",
+        `2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu ${mtu} qdisc mq state UP mode DEFAULT group default qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n`,
+      );
+    expect(against(captureOf(link(1500)), captureOf(link(9001))).differences[0]?.what).toBe("eth0: mtu 1500 here, 9001 on the peer");
+    const route = (lines: string) => output("ip route", lines);
+    expect(weighty(captureOf(route("10.0.0.0/24 dev eth0\n")), captureOf(route("default via 10.0.1.1 dev eth0\n10.0.1.0/24 dev eth0\n")))[0]?.what).toMatch(
+      /^Missing here \(route table main\): unicast (?:default|0\.0\.0\.0\/0) interface eth0/,
+    );
+    const rule = (lines: string) => output("ip rule", `0:\tfrom all lookup local\n${lines}32766:\tfrom all lookup main\n`);
+    expect(against(captureOf(rule("")), captureOf(rule("100:\tfrom all fwmark 0x200/0xf00 lookup 2004\n"))).differences[0]).toMatchObject({
+      fact: "rule",
+      change: "missing-here",
+    });
+  });
+
+  test("another kernel: field by field", () => {
+    const uname = (release: string) => captureOf(output("uname -a", `Linux node1 ${release} #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux\n`));
+    expect(against(uname("6.1.0-18-amd64"), uname("6.1.0-30-amd64")).differences[0]).toMatchObject({
+      fact: "os",
+      what: "kernels: release 6.1.0-18-amd64 here, 6.1.0-30-amd64 on the peer",
+    });
+  });
+
+  test("at most as many as asked for; the rest is counted", () => {
+    const node = (value: number) => captureOf(output("sysctl -a", Array.from({ length: 30 }, (_, index) => `net.core.key_${index} = ${value}\n`).join("")));
+    const { differences, suppressed } = compare({ name: "a", capture: node(1) }, [{ name: "b", capture: node(2) }], 10);
+    expect([differences.length, suppressed.overLimit]).toEqual([10, 20]);
+  });
+});
+
+test("every fact that has weights, or is never compared, is a fact", () => {
+  const ids = facts.map(({ id }) => id);
+  expect([...WEIGHED, ...Object.keys(MOMENTARY)].filter((id) => !ids.includes(id))).toEqual([]);
+  expect(WEIGHED.filter((id) => Object.hasOwn(MOMENTARY, id))).toEqual([]);
+});
+
+test("a fact without weights of its own is compared all the same, with little weight", () => {
+  const unknown = facts.map(({ id }) => id).filter((id) => !WEIGHED.includes(id) && !Object.hasOwn(MOMENTARY, id));
+  const row = { name: "thing", state: "off" };
+  for (const fact of [...unknown, "a-new-fact"]) {
+    const weight = weightOf({ fact, list: "rows", change: "changed", field: "state", row, private: false });
+    expect(weight).toBe(UNKNOWN);
+    expect(weightOf({ fact, list: "rows", change: "changed", field: "state", row, private: true })).toBeLessThan(weight);
+  }
+});
+
+describe("order", () => {
+  test.each<[string, string, [string, string][]]>([
+    ["abc", "abc", []],
+    ["bca", "abc", [["a", "bc"]]],
+    ["cab", "abc", [["c", "ab"]]],
+    ["ab", "ba", [["a", "b"]]],
+    ["axb", "ayb", []],
+    ["aab", "baa", []],
+    ["", "abc", []],
+  ])("%s against %s", (here, there, moved) => {
+    const letters = (text: string): string[] => text.split("");
+    expect(moves(letters(here), letters(there))).toEqual(moved.map(([token, passed]) => ({ token, passed: letters(passed) })));
+  });
+});
