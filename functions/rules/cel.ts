@@ -3,6 +3,7 @@ import { type ASTNode, Environment } from "@marcbachmann/cel-js";
 import ipaddr from "ipaddr.js";
 import type { z } from "zod";
 import { derivedFacts, facts } from "../facts/index.ts";
+import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
 
 /**
  * CEL over the facts: the environment that rules are checked against and evaluated in.
@@ -66,6 +67,7 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
     case "array": {
       const element = celType(env, def.element as z.ZodType, `${name}Row`);
       const convert: Converter = element.convert === identity ? identity : (value) => (value as unknown[]).map(element.convert);
+      if (/^[A-Z]/.test(element.name)) env.registerFunction(`${NARROW}(list<${element.name}>, list<list<string>>): list<${element.name}>`, narrow);
       return { name: `list<${element.name}>`, convert };
     }
     case "object": {
@@ -189,6 +191,7 @@ const LOOPS = new Set(["all", "exists", "exists_one", "map", "filter"]);
 export function complaint(node: ASTNode): string | undefined {
   let problem: string | undefined;
   walk(node, (inner) => {
+    if (inner.op === "call" && inner.args[0] === NARROW) problem = `${NARROW}() is not for rules`;
     if (inner.op !== "rcall") return;
     const [method, , args] = inner.args;
     if (method === "matches") problem = 'matches() is banned (it backtracks): use text.re2("pattern")';
@@ -212,6 +215,27 @@ function nesting(node: unknown): number {
   if (op === "rcall" && LOOPS.has(args[0])) return Math.max(nesting(args[1]), 1 + nesting(args[2]));
   return nesting(args);
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
+const definition = (schema: any): { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType } =>
+  schema?.def ?? { type: "" };
+
+/** Which fields the rows of a fact's list have, by the fact's variable. */
+export const fieldKinds: FieldKinds = (variable, list) => {
+  const fact = [...facts, ...derivedFacts].find(({ id }) => variableOf(id) === variable);
+  const rows = definition(definition(fact?.schema).shape?.[list]);
+  const shape = definition(rows.element).shape;
+  if (rows.type !== "array" || shape === undefined) return undefined;
+  const kinds: Record<string, "required" | "optional" | "list"> = {};
+  for (const [name, schema] of Object.entries(shape)) {
+    const { type, innerType, element } = definition(schema);
+    const text = (one: string): boolean => one === "string" || one === "enum";
+    if (text(type)) kinds[name] = "required";
+    else if (type === "optional" && text(definition(innerType).type)) kinds[name] = "optional";
+    else if (type === "array" && text(definition(element).type)) kinds[name] = "list";
+  }
+  return kinds;
+};
 
 /** The environment with every fact and function. Cloned for each rule, which adds its lets. */
 export const environment: Environment = buildEnvironment();

@@ -1,6 +1,7 @@
 import type { Environment, ParseResult } from "@marcbachmann/cel-js";
 import { derivedFacts, facts } from "../facts/index.ts";
-import { complaint, environment, factsIn, walk } from "./cel.ts";
+import { complaint, environment, factsIn, fieldKinds, walk } from "./cel.ts";
+import { narrowed } from "./narrow.ts";
 import type { FixFile, RuleFile } from "./schema.ts";
 
 /** A CEL expression, checked against the facts' types. */
@@ -131,7 +132,19 @@ function compileExpression(env: Environment, path: (string | number)[], source: 
   if (unsafe !== undefined) throw new CompileError(path, unsafe);
   const check = parsed.check();
   if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
-  return { source, run: parsed, type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+  return { source, run: quickly(env, source, parsed), type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+}
+
+/** The expression as it runs: see narrow.ts. */
+function quickly(env: Environment, source: string, parsed: ParseResult): ParseResult {
+  const quick = narrowed(source, parsed.ast, fieldKinds);
+  if (quick === source) return parsed;
+  try {
+    const program = env.parse(quick);
+    return program.check().valid ? program : parsed;
+  } catch {
+    return parsed; // rewritten, it has more nodes than an expression may have
+  }
 }
 
 function reserved(name: string): boolean {
