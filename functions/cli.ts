@@ -7,4 +7,4 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit();
 });
 
-await program().parseAsync(process.argv);
+await (await program(process.argv[2])).parseAsync(process.argv);

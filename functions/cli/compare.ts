@@ -8,7 +8,7 @@ import { UsageError } from "./errors.ts";
 import type { Shared } from "./output.ts";
 
 /** `netcheck compare A B [C…]`: adds the command. */
-export function compareCommand(netcheck: Command, { run }: Pick<Shared, "run">): void {
+export function register(netcheck: Command, { run }: Pick<Shared, "run">): void {
   netcheck
     .command("compare")
     .description("compare a node with healthy peers: what differs, the most unusual and most weighty first")

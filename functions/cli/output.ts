@@ -15,3 +15,11 @@ export interface Shared {
 export function warnOfBroken(broken: ReadonlyMap<string, string>): void {
   for (const [id, problem] of broken) process.stderr.write(`netcheck: ${id} is left out, it does not load: ${problem}\n`);
 }
+
+/** Their names say that their message is a sentence for people; any other error is a bug and shows its stack. */
+const EXPECTED = new Set(["CaptureError", "LoadError", "UsageError", "CommandError", "TransportError"]);
+
+/** True for an error that says what is wrong in words for people. By name, so that nothing has to be loaded to ask. */
+export function isExpected(error: unknown): error is Error {
+  return error instanceof Error && EXPECTED.has(error.name);
+}

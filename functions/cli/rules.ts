@@ -13,7 +13,7 @@ import { newRule } from "./rules-new.ts";
 import { ruleResultText, summaryText, testRule } from "./rules-test.ts";
 
 /** `netcheck rules list|show|explain|test|new`. */
-export function rulesCommand(netcheck: Command, { runbooks, run }: Shared): void {
+export function register(netcheck: Command, { runbooks, run }: Shared): void {
   const catalogue = (): Catalogue => loadCatalogue(runbooks, { tolerant: true });
   const rules = netcheck.command("rules").description("the ruleset");
   rules

@@ -61,7 +61,7 @@ const WORDS =
 const COLUMNS: Readonly<Record<string, Kind>> = { NAMESPACE: "namespace", POD: "pod", NODE: "node", "NOMINATED NODE": "node" };
 
 /** The pseudonym of every name that the texts hold. The order of first sight numbers them, so the same texts give the same pseudonyms. */
-export function namesIn(texts: readonly string[], hosts: readonly string[]): ReadonlyMap<string, string> {
+export function namesIn(texts: readonly string[], hosts: readonly string[], commands: readonly string[] = []): ReadonlyMap<string, string> {
   const found = new Map<string, Kind>();
   const add = (name: string | undefined, kind: Kind): void => {
     // a name of one or two letters would be found in every other word
@@ -70,6 +70,7 @@ export function namesIn(texts: readonly string[], hosts: readonly string[]): Rea
     found.set(name, kind);
   };
   for (const host of hosts) add(host, "node");
+  for (const command of commands) add(namespaceIn(command)?.[2], "namespace");
   for (const text of texts) {
     for (const { pattern, kinds } of PLACES) for (const match of text.matchAll(pattern)) for (const [i, kind] of kinds.entries()) add(match[i + 1], kind);
     for (const [name, kind] of columnNames(text)) add(name, kind);
@@ -92,6 +93,11 @@ export function namesIn(texts: readonly string[], hosts: readonly string[]): Rea
     pseudonyms.set(name, made);
   }
   return pseudonyms;
+}
+
+/** The namespace that a kubectl command names: what stands before it, and its name. Other programs mean something else by `-n`. */
+export function namespaceIn(command: string): RegExpExecArray | null {
+  return /^(.{0,200}\b(?:kubectl|oc)\s(?:.{0,400}\s)?(?:-n|--namespace)[= ])([a-z0-9][a-z0-9-]{0,62})(?=\s|$)/.exec(command);
 }
 
 /** Names in the columns of tables with a header line. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Capture, Output } from "../facts/capture.ts";
 import { commandLine } from "../facts/command.ts";
 import { AddressScrubber } from "./scrub-addresses.ts";
-import { namesIn, replacer } from "./scrub-names.ts";
+import { namesIn, namespaceIn, replacer } from "./scrub-names.ts";
 
 /**
  * Takes out of a capture what tells whose node it is: addresses, MACs, host names, the names of pods, namespaces, services and users, domains, cloud and
@@ -26,13 +26,20 @@ export function scrubCapture(capture: Capture, ranges: readonly string[] = []): 
   const texts = capture.outputs.flatMap(({ text, stderr, command }) => [text, stderr, command]);
   // nobody who has not got the capture itself can work the pseudonyms back; and the same capture always gives the same ones
   const key = createHash("sha256").update(JSON.stringify(capture.outputs)).digest("hex");
-  const scrubber = new Scrubber(AddressScrubber.of(texts, key, ranges), namesIn(texts, hostsOf(capture)));
+  const scrubber = new Scrubber(
+    AddressScrubber.of(texts, key, ranges),
+    namesIn(
+      texts,
+      hostsOf(capture),
+      capture.outputs.map(({ command }) => command),
+    ),
+  );
   const outputs = capture.outputs.map((output, i) => scrubOutput(output, i, scrubber));
   return {
     capture: {
       ...capture,
       target: scrubber.text(capture.target),
-      notCollected: capture.notCollected.map(({ command, reason }) => ({ command: scrubber.text(command), reason: scrubber.text(reason) })),
+      notCollected: capture.notCollected.map(({ command, reason }) => ({ command: scrubber.command(command), reason: scrubber.text(reason) })),
       outputs,
     },
     replaced: scrubber.counts(),
@@ -61,8 +68,8 @@ function scrubOutput(output: Output, index: number, scrubber: Scrubber): Output 
           : output.text;
   return {
     ...output,
-    command: scrubber.text(output.command),
-    argv: output.argv?.map((word) => scrubber.text(word)),
+    command: scrubber.command(output.command),
+    argv: output.argv?.map((word) => (word === namespaceIn(output.command)?.[2] ? scrubber.text(word) : scrubber.command(word))),
     // a file may be named after its command, addresses and all
     file: `outputs/${String(index + 1).padStart(2, "0")}-${program === "" ? "output" : program}${output.sample === 1 ? "" : `.sample${output.sample}`}.txt`,
     text: scrubber.text(text),
@@ -104,12 +111,14 @@ class Scrubber {
   private readonly addresses: AddressScrubber;
   private readonly names: ReadonlyMap<string, string>;
   private readonly replaceNames: (text: string) => string;
+  private readonly replaceNamesInCommands: (text: string) => string;
   private readonly seen = { addresses: new Set<string>(), macs: new Set<string>(), ids: new Set<string>() };
 
   constructor(addresses: AddressScrubber, names: ReadonlyMap<string, string>) {
     this.addresses = addresses;
     this.names = names;
     this.replaceNames = replacer(names);
+    this.replaceNamesInCommands = replacer(new Map([...names].filter(([name]) => !/^[A-Za-z]+$/.test(name))));
     for (const [name, pseudonym] of names) this.pseudonyms.set(name, pseudonym);
   }
 
@@ -120,6 +129,14 @@ class Scrubber {
   /** A text with a pseudonym in every place that shows an address, a MAC, an id or a name. */
   text(text: string): string {
     return this.replaceNames(text).replaceAll(TOKEN, (token) => this.token(token));
+  }
+
+  /** A command line: a namespace may be called "logs", and `kubectl logs` must go on being one. Plain words stay, but behind `-n`. */
+  command(text: string): string {
+    const namespace = namespaceIn(text);
+    const end = namespace?.[0].length ?? 0;
+    const named = namespace === null ? "" : this.replaceNamesInCommands(namespace[1] as string) + this.replaceNames(namespace[2] as string);
+    return (named + this.replaceNamesInCommands(text.slice(end))).replaceAll(TOKEN, (token) => this.token(token));
   }
 
   /** Byte dumps of Cilium's maps (`bpftool map dump`): addresses at the head of service keys and backend values. */

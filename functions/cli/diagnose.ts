@@ -1,0 +1,96 @@
+import { performance } from "node:perf_hooks";
+import type { Command } from "commander";
+import { readCaptures } from "../imports/index.ts";
+import { diagnose } from "../rules/diagnose.ts";
+import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
+import { loadCatalogue } from "../rules/load.ts";
+import { uncheckedGroups } from "../rules/unchecked.ts";
+import { CaptureError } from "../transports/capture-files.ts";
+import { UsageError } from "./errors.ts";
+import { isExpected, type Shared } from "./output.ts";
+
+/** `netcheck diagnose` and `netcheck triage`: adds the commands. */
+export function register(netcheck: Command, { runbooks, run }: Shared): void {
+  netcheck
+    .command("diagnose")
+    .description("diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, EKS log collector, cilium sysdump), pasted text")
+    .argument("<path...>")
+    .option("--json", "one JSON line each, in order")
+    .option("--fail-on <severity>", "exit code 1 if a cause of at least this severity is found (info, warning, critical)")
+    .action(
+      run(async (paths: string[], options: { json?: boolean; failOn?: string }) => {
+        const limit = options.failOn === undefined ? undefined : severities.indexOf(options.failOn as (typeof severities)[number]);
+        if (limit === -1) throw new UsageError(`--fail-on takes ${severities.join(", ")}, not "${options.failOn}"`);
+        const rules = loadCatalogue(runbooks, { tolerant: true });
+        let failed = false;
+        for (const path of paths) {
+          try {
+            for (const capture of await readCaptures(path)) {
+              const diagnosis = diagnose(capture, rules, path, () => performance.now());
+              process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+              if (limit !== undefined && diagnosis.causes.some((cause) => severities.indexOf(cause.severity) >= limit)) process.exitCode = 1;
+            }
+          } catch (error) {
+            if (!(error instanceof CaptureError)) throw error;
+            // one bad capture costs only itself, and is never silent
+            failed = true;
+            process.stderr.write(`netcheck: ${error.message}\n`);
+          }
+        }
+        if (failed) process.exitCode = 1;
+      }),
+    );
+  netcheck
+    .command("triage")
+    .description("collect and diagnose targets, read-only, without chat")
+    .argument("<target...>")
+    .option("--json")
+    .option("--config <file>", "netcheck.yaml")
+    .action(
+      run(async (targets: string[], options: { json?: boolean; config?: string }) => {
+        const { collectOnce } = await import("./collect.ts");
+        const loaded = loadCatalogue(runbooks, { tolerant: true });
+        for (const target of targets) {
+          try {
+            const diagnosis = diagnose(await collectOnce(target, options.config), loaded, target, () => performance.now());
+            process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
+          } catch (error) {
+            if (!isExpected(error)) throw error;
+            // one node that cannot be looked at costs only itself, and is never silent
+            process.exitCode = 1;
+            process.stderr.write(`netcheck: ${error.message}\n`);
+          }
+        }
+      }),
+    );
+}
+
+/** A diagnosis as one line of JSON (DESIGN C5). Pictures are for people. */
+const diagnosisJson = (diagnosis: Diagnosis): string => JSON.stringify(diagnosis, (key, value: unknown) => (key === "diagram" ? undefined : value));
+
+/** A diagnosis for a terminal. */
+export function diagnosisText(diagnosis: Diagnosis): string {
+  const lines = [`${diagnosis.target}: ${diagnosis.verdict} (${diagnosis.capture})`];
+  const finding = (label: string, item: Finding): void => {
+    lines.push("", `${label}: ${item.title}  [${item.rule}, ${item.severity}, ${Math.round(item.confidence * 100)} %]`, `  ${item.summary}`);
+    for (const { command, line, text } of item.evidence) lines.push(`    ${command}:${line}: ${text.slice(0, 200)}`);
+  };
+  for (const cause of diagnosis.causes) {
+    finding("CAUSE", cause);
+    if (cause.explains.length > 0) lines.push(`  explains: ${cause.explains.join(", ")}`);
+    if (cause.fix !== undefined) lines.push(`  fix: ${cause.fix.id} ${JSON.stringify(cause.fix.parameters)}`);
+    if (cause.fixProblem !== undefined) lines.push(`  no fix can be offered: ${cause.fixProblem}`);
+  }
+  for (const symptom of diagnosis.symptoms) finding("SYMPTOM", symptom);
+  for (const risk of diagnosis.risks) finding("RISK", risk);
+  if (diagnosis.unchecked.length > 0) {
+    lines.push("", "COULD NOT BE CHECKED");
+    for (const { rules, reason } of uncheckedGroups(diagnosis.unchecked)) lines.push(`  ${rules.join(", ")}`, `    ${reason}`);
+  }
+  if (diagnosis.unparsed.length > 0)
+    lines.push("", "LINES THAT COULD NOT BE READ", ...diagnosis.unparsed.map(({ command, lines: count }) => `  ${command}: ${count}`));
+  if (diagnosis.unknown.length > 0) lines.push("", `Commands that netcheck does not know: ${diagnosis.unknown.join("; ")}`);
+  const { stats } = diagnosis;
+  lines.push("", `${stats.rules} rules on ${stats.lines} lines (${stats.bytes} bytes) in ${stats.ms} ms`);
+  return lines.join("\n");
+}

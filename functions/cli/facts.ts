@@ -1,0 +1,114 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { commandLine } from "../facts/command.ts";
+import { derivedFacts, facts } from "../facts/index.ts";
+import { CommandError, UsageError } from "./errors.ts";
+import { print, type Shared } from "./output.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+/** As much as a capture keeps of one output. */
+const MAX_OUTPUT = 64 * 1024 * 1024;
+
+/** `netcheck facts list|show|parse`: adds the commands. */
+export function register(netcheck: Command, { run }: Pick<Shared, "run">): void {
+  const factCommand = netcheck.command("facts").description("what netcheck can read");
+  factCommand
+    .command("list")
+    .option("--json")
+    .action(
+      run((options: { json?: boolean }) => {
+        const list = [
+          ...facts.map((fact) => ({ id: fact.id, title: fact.title, commands: fact.commands.map((command) => command.argv.join(" ")) })),
+          ...derivedFacts.map((fact) => ({ id: fact.id, title: fact.title, commands: [`(from ${fact.from.join(", ")})`] })),
+        ];
+        print(options.json, list, (fact) => `${fact.id.padEnd(18)} ${fact.title}\n${fact.commands.map((command) => `${" ".repeat(21)}${command}`).join("\n")}`);
+      }),
+    );
+  factCommand
+    .command("show")
+    .argument("<id>")
+    .option("--json", "its lists and the fields of their rows")
+    .action(
+      run(async (id: string, options: { json?: boolean }) => {
+        const fact = [...facts, ...derivedFacts].find((one) => one.id === id);
+        if (fact === undefined) throw new UsageError(`there is no fact "${id}"; see netcheck facts list`);
+        const { factParts } = await import("./fact-fields.ts");
+        if (options.json === true) process.stdout.write(`${JSON.stringify({ id, title: fact.title, lists: factParts(fact.schema) })}\n`);
+        else process.stdout.write(readFileSync(join(root, `functions/facts/${id}.ts`), "utf8"));
+      }),
+    );
+  factCommand
+    .command("parse")
+    .description("parse a file as the output of a command")
+    .argument("<file>")
+    .requiredOption("--command <command>", 'the command that printed it, e.g. "ip route"')
+    .option("--json")
+    .action(
+      run((file: string, options: { command: string; json?: boolean }) => {
+        const line = commandLine(options.command);
+        const readers = facts.flatMap((fact) => {
+          const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv);
+          return view === undefined ? [] : [{ fact, view }];
+        });
+        if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list`);
+        const { text, cut } = readText(file);
+        for (const { fact, view } of readers) {
+          const started = performance.now();
+          const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "" });
+          const ms = Math.round((performance.now() - started) * 100) / 100;
+          const result = {
+            fact: fact.id,
+            complete: view.complete && !line.filtered && !cut && parsed.unparsedCount === 0,
+            ms,
+            bytes: Buffer.byteLength(text),
+            value: parsed.value,
+            unparsed: parsed.unparsed,
+            unparsedCount: parsed.unparsedCount,
+          };
+          process.stdout.write(options.json === true ? `${JSON.stringify(result)}\n` : parsedText(result));
+        }
+      }),
+    );
+}
+
+function readText(file: string): { text: string; cut: boolean } {
+  try {
+    const bytes = readFileSync(file);
+    return { text: bytes.subarray(0, MAX_OUTPUT).toString("utf8"), cut: bytes.length > MAX_OUTPUT };
+  } catch (cause) {
+    throw new CommandError(`${file}: could not read it: ${(cause as Error).message}`, { cause });
+  }
+}
+
+interface ParsedText {
+  readonly fact: string;
+  readonly complete: boolean;
+  readonly ms: number;
+  readonly bytes: number;
+  readonly value: unknown;
+  readonly unparsed: readonly { line: number; text: string }[];
+  readonly unparsedCount: number;
+}
+
+function parsedText(result: ParsedText): string {
+  const lists = Object.entries(result.value as Record<string, unknown>).flatMap(([name, rows]) =>
+    Array.isArray(rows)
+      ? [
+          `${name}: ${rows.length}`,
+          ...rows.slice(0, 50).map((row) => `  ${JSON.stringify(row)}`),
+          ...(rows.length > 50 ? [`  … ${rows.length - 50} more`] : []),
+        ]
+      : [],
+  );
+  const unparsed = result.unparsed.map(({ line, text }) => `  line ${line}: ${text}`);
+  return [
+    `fact ${result.fact}: ${result.complete ? "complete" : "partial"}, ${result.bytes} bytes in ${result.ms} ms`,
+    ...lists,
+    `unparsed: ${result.unparsedCount}`,
+    ...unparsed,
+    "",
+  ].join("\n");
+}
