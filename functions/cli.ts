@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-import { program } from "./cli/program.ts";
+import module from "node:module";
+
+// a command is short: reading and compiling its code takes most of the time
+module.enableCompileCache();
+const { program } = await import("./cli/program.ts");
 
 // whoever reads may have seen enough (| head)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

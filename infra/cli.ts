@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, type Plugin } from "esbuild";
@@ -8,15 +8,18 @@ const folder = path.join(root, "dist/cli");
 
 /**
  * A source file finds templates and runbooks beside itself, by `import.meta.url`. Bundled it still must: the name is replaced by the place it came from.
+ * And of zod only what is used is taken, which the bundler can tell of a namespace, but not of the object `z`: 650 KB less.
  */
-const inPlace: Plugin = {
-  name: "in-place",
+const asBundled: Plugin = {
+  name: "as-bundled",
   setup(builder) {
     builder.onLoad({ filter: /\/functions\/.*\.ts$/ }, async ({ path: file }) => {
-      const { readFile } = await import("node:fs/promises");
       const source = await readFile(file, "utf8");
       const place = path.relative(folder, file).replaceAll("\\", "/");
-      return { contents: source.replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`), loader: "ts" };
+      const contents = source
+        .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`)
+        .replace('import { z } from "zod"', 'import * as z from "zod"');
+      return { contents, loader: "ts" };
     });
   },
 };
@@ -38,10 +41,11 @@ export async function bundleCli(): Promise<string> {
     packages: "external",
     alias: { zod: path.join(root, "node_modules/zod/index.js"), commander: path.join(root, "node_modules/commander/index.js") },
     minifySyntax: true,
+    minifyWhitespace: true,
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     absWorkingDir: root,
-    plugins: [inPlace],
+    plugins: [asBundled],
     logLevel: "warning",
   });
   return path.join(folder, "cli.mjs");
