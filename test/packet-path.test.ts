@@ -107,11 +107,33 @@ describe("what cannot be known is undetermined, and only that", () => {
     expect(decide([cut], pod)).toMatchObject({ verdict: "undetermined", reason: "only a part of the chain FORWARD is known" });
   });
 
+  test("a listing without -v does not show interfaces", () => {
+    const header = "target     prot opt source               destination\n";
+    const shown = { command: "iptables -L FORWARD -n", text: `Chain FORWARD (policy DROP)\n${header}ACCEPT     all  --  0.0.0.0/0            0.0.0.0/0\n` };
+    expect(decide([shown], pod)).toMatchObject({ verdict: "undetermined" });
+    const verbose = {
+      command: "iptables -nvL FORWARD",
+      text: `Chain FORWARD (policy DROP 0 packets, 0 bytes)\n pkts bytes target     prot opt in     out     source               destination\n    7   420 ACCEPT     all  --  *      *       0.0.0.0/0            0.0.0.0/0\n`,
+    };
+    expect(verdict([verbose], pod)).toBe("accept");
+  });
+
   test("some address of a prefix", () => {
     const some = { ...pod, source: "10.244.1.0/24" };
     expect(verdict([chains("-A FORWARD -s 10.244.0.0/16 -j ACCEPT")], some)).toBe("accept");
     expect(verdict([chains("-A FORWARD -s 10.244.1.7/32 -j ACCEPT")], some)).toBe("undetermined");
     expect(verdict([chains("-A FORWARD -s 10.245.0.0/16 -j ACCEPT")], some)).toBe("drop");
+  });
+
+  test("all places where it may be dropped are told", () => {
+    const rules = [
+      "-A FORWARD -m limit --limit 1/sec -j INNER",
+      "-A FORWARD -m recent --rcheck -j DROP",
+      "-A INNER -j REJECT",
+      "-A FORWARD -m recent --rcheck -j OTHER",
+    ];
+    expect(decide([chains(...rules)], pod)?.blockers).toEqual(["INNER", "FORWARD", "?", "FORWARD policy"]);
+    expect(decide([chains("-A FORWARD -j ACCEPT", ...rules)], pod)?.blockers).toEqual([]);
   });
 
   test("every backend must accept", () => {
@@ -159,44 +181,20 @@ describe("nft tables", () => {
     expect(verdict([shown], { ...pod, protocol: "icmp" })).toBe("accept");
   });
 
-  test("kube-proxy's maps: a service without endpoints is rejected, other packets pass", () => {
-    const table = `table ip kube-proxy {
-	set cluster-ips {
-		type ipv4_addr
-		elements = { 10.96.0.1, 10.96.0.10 }
-	}
-
-	map no-endpoint-services {
-		type ipv4_addr . inet_proto . inet_service : verdict
-		elements = { 10.96.7.7 . tcp . 80 comment "shop/cart:http" : goto reject-chain,
-			     10.96.7.8 . udp . 53 comment "a:b" : drop }
-	}
-
-	chain filter-forward {
-		type filter hook forward priority -110; policy accept;
-		ct state new jump service-endpoints-check
-		ct state new jump cluster-ips-check
-	}
-
-	chain service-endpoints-check {
-		ip daddr . meta l4proto . th dport vmap @no-endpoint-services
-	}
-
-	chain cluster-ips-check {
-		ip daddr @cluster-ips reject comment "Reject traffic to invalid ports of ClusterIPs"
-	}
-
-	chain reject-chain {
-		reject
-	}
-}
-`;
-    const shown = { command: "nft list ruleset", text: table };
+  test.each(["nft list ruleset", "nft -j list ruleset"])("kube-proxy's maps: a service without endpoints is rejected, other packets pass (%s)", (command) => {
+    const name = command.includes("-j") ? "kube-proxy-json" : "kube-proxy";
+    const shown = { command, text: readFileSync(new URL(`facts/nft/${name}.txt`, import.meta.url), "utf8") };
     expect(verdict([shown], pod)).toBe("accept");
-    expect(decide([shown], { ...pod, destination: "10.96.7.7", destinationPort: 80 })).toMatchObject({ verdict: "reject", chain: "reject-chain" });
-    expect(verdict([shown], { ...pod, destination: "10.96.7.8", protocol: "udp", destinationPort: 53 })).toBe("drop");
-    expect(verdict([shown], { ...pod, destination: "10.96.0.1", destinationPort: 81 })).toBe("reject");
-    expect(verdict([{ ...shown, command: "nft -t list ruleset", text: table.replaceAll(/elements = \{[^}]*\}/g, "") }], pod)).toBe("undetermined");
+    expect(decide([shown], { ...pod, destination: "10.97.33.8", destinationPort: 8443 })).toMatchObject({ verdict: "reject", chain: "reject-chain" });
+    expect(decide([shown], { ...pod, destination: "10.97.33.8", destinationPort: 81 })).toMatchObject({ verdict: "reject", chain: "cluster-ips-check" });
+    expect(verdict([shown], { ...pod, destination: "10.97.200.1" })).toBe("drop");
+    // an established flow of a service that has lost its endpoints goes on
+    expect(verdict([shown], { ...pod, destination: "10.97.33.8", destinationPort: 8443, state: "ESTABLISHED" })).toBe("accept");
+  });
+
+  test("sets whose elements are not shown leave it open", () => {
+    const text = readFileSync(new URL("facts/nft/kube-proxy.txt", import.meta.url), "utf8").replaceAll(/\n\t\telements = \{[^}]*\}/g, "");
+    expect(verdict([{ command: "nft --terse list ruleset", text }], { ...pod, destination: "10.97.33.8", destinationPort: 8443 })).toBe("undetermined");
   });
 });
 
@@ -312,6 +310,37 @@ describe("the fact", () => {
     expect(row("pod-to-outside", "ESTABLISHED")).toMatchObject({ verdict: "accept", line: 5 });
     expect(row("pod-to-remote-pod", "NEW")).toMatchObject({ verdict: "drop", outInterface: "flannel.1", destination: "10.244.2.0/24" });
     expect(row("overlay-in", "NEW")).toBeUndefined();
+  });
+
+  test("the policy's packets between two samples", () => {
+    const first = { ...dropped, text: dropped.text.replace("*filter", "*filter\n:INPUT ACCEPT [0:0]") };
+    const capture = captureOf(
+      {
+        schema: "netcheck.capture/1",
+        target: { name: "n" },
+        outputs: [0, 1, 2, 3].map((i) => ({ command: [first, first, link, route][i]?.command ?? "", file: String(i), sample: i === 1 ? 2 : 1 })),
+      },
+      (file) => ({ text: [first.text, first.text.replace("[12:720]", "[19:1140]"), link.text, route.text][Number(file)] ?? "", truncated: false }),
+    );
+    const value = readFacts(capture, new Set(["packet-path"])).readings.get("packet-path")?.value as { rows: Record<string, unknown>[] };
+    expect(value.rows.find((one) => one["probe"] === "pod-to-outside" && one["state"] === "NEW")).toMatchObject({
+      byPolicy: true,
+      packets: 12,
+      packetsDelta: 7,
+    });
+  });
+
+  test("packets that a firewall logged", () => {
+    const log = {
+      command: "dmesg",
+      text: "[ 100.000001] [UFW BLOCK] IN=cni0 OUT=eth0 MAC=ee:ee SRC=10.244.1.5 DST=192.0.2.9 LEN=60 TTL=63 ID=1 DF PROTO=TCP SPT=41522 DPT=443 WINDOW=64860\n[ 100.000002] eth0: link up\n[ 100.000003] IN-world_DROP: IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2 LEN=60 PROTO=ICMP TYPE=8\n",
+    };
+    const value = outputs(log) as unknown as { logged: Record<string, unknown>[] };
+    expect(value.logged).toMatchObject([
+      { line: 1, prefix: "[UFW BLOCK]", inInterface: "cni0", outInterface: "eth0", source: "10.244.1.5", protocol: "TCP", destinationPort: 443 },
+      { line: 3, prefix: "IN-world_DROP:", inInterface: "eth0", protocol: "ICMP" },
+    ]);
+    expect(value.logged[1]).not.toHaveProperty("outInterface");
   });
 
   test("with nothing but a firewall that knows of pods, their interface is open", () => {

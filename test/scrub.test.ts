@@ -217,6 +217,13 @@ describe("captures", () => {
     expect(capture.outputs[3]?.text).toBe(`  match ${made.join("")}/ffffffff at 16\n  match 00500000/ffff0000 at 20\n`);
   });
 
+  test("a namespace that is called like a word of a command: the command stays what it is", () => {
+    const log = 'I1121 03:51:28.6 1 x.go:12] "Adding" servicePortName="logs/syslog:udp"\n';
+    const { capture } = scrubCapture(captureOf(output("kubectl logs -n logs kube-proxy-x7k2p", log), output("kubectl get pods -n shop", "")));
+    expect(capture.outputs.map(({ command }) => command)).toEqual(["kubectl logs -n namespace-1 kube-proxy-x7k2p", "kubectl get pods -n namespace-2"]);
+    expect(capture.outputs[0]?.text).toContain('servicePortName="namespace-1/service-1:udp"');
+  });
+
   test("the arguments of people's own programs are left out; those of the system stay", () => {
     const { capture } = scrubCapture(
       captureOf(

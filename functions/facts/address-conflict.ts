@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Address } from "./address.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 
 /**
  * Addresses that are in use twice, as far as the node itself tells: found by the kernel (IPv6 duplicate address detection), moved between hardware
@@ -60,13 +60,13 @@ export const addressConflict = defineDerivedFact({
       const dad = DAD.exec(row.message);
       const moved = dad === null ? MOVED.exec(row.message) : null;
       const age = row.age === undefined ? {} : { age: row.age };
-      if (dad !== null) add({ ...placeOf(row), kind: "dad", address: dad[2] as string, interface: dad[1] as string, other: dad[3] ?? "", ...age, count: 1 });
+      if (dad !== null) add({ ...placed(row), kind: "dad", address: dad[2] as string, interface: dad[1] as string, other: dad[3] ?? "", ...age, count: 1 });
       else if (moved !== null)
-        add({ ...placeOf(row), kind: "moved", address: moved[1] as string, interface: moved[4] as string, other: moved[3] as string, ...age, count: 1 });
+        add({ ...placed(row), kind: "moved", address: moved[1] as string, interface: moved[4] as string, other: moved[3] as string, ...age, count: 1 });
     }
     const addresses = values.address?.rows ?? [];
     for (const row of addresses) {
-      if (row.flags.includes("dadfailed")) add({ ...placeOf(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
+      if (row.flags.includes("dadfailed")) add({ ...placed(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
     }
     for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
     return { rows: [...rows.values()] };
@@ -88,7 +88,7 @@ function* onTwo(addresses: readonly (Address & Row)[], links: readonly (Link & R
       const isPort = link.master === first.interface || other?.master === row.interface;
       // members of VRFs may repeat addresses; of other masters only the pair itself says something
       if (!isPort && (link.master !== undefined || other?.master !== undefined)) continue;
-      yield { ...placeOf(row), kind: isPort ? "port" : "twice", address: row.address, interface: row.interface, other: first.interface, count: 1 };
+      yield { ...placed(row), kind: isPort ? "port" : "twice", address: row.address, interface: row.interface, other: first.interface, count: 1 };
     }
   }
 }

@@ -172,7 +172,9 @@ function problemOf(line: number, raw: string): CalicoNode["problems"][number] | 
   const readiness = READINESS.exec(content)?.[1];
   if (readiness === undefined && !NOT_RUNNING.test(content) && !NO_BIRD.test(content) && !ESTABLISHED_ZERO.test(content)) return undefined;
   const named = PEERS_NAMED.exec(content)?.[1]?.split(/[\s,]+/, 100) ?? [];
-  return { line, message: (readiness ?? content).slice(0, 600), peers: named.filter((address) => addressFamily(address) !== undefined) };
+  // the daemon's own log line may follow without a blank
+  const message = (readiness ?? content).replace(/\s{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.{0,4000}$/, "");
+  return { line, message: message.slice(0, 600), peers: named.filter((address) => addressFamily(address) !== undefined) };
 }
 
 function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {

@@ -15,7 +15,7 @@ const Failure = z.object({
   /** Told by the CLI, about every node of the cluster. */
   wholeCluster: z.boolean(),
   message: z.string(),
-  /** Seconds; of logs, where known. */
+  /** Seconds; of logs and events, where known. */
   age: z.number().optional(),
 });
 const Answer = z.object({
@@ -44,9 +44,16 @@ type CiliumAgent = z.infer<typeof CiliumAgent>;
 /** What the agent needs itself: a failure of Hubble, say, costs no traffic. */
 const VITAL = new Set(["Cilium", "Kubernetes", "KVStore", "ContainerRuntime"]);
 const UNREACHABLE = /cilium\.sock.{0,200}(?:no such file|connection refused|deadline exceeded|timed? ?out)/;
-const CRASH = /(?:cilium-agent|cilium-\S{1,60}).{0,200}(?:CrashLoopBackOff|exited with code|back-off restarting)/i;
+const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off restarting)/i;
+/** kubelet's own words for a container that ends again and again. */
+const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
+/** A probe that failed this often is no start that takes its time. */
+const MANY = 5;
 const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100}) map.{0,200}the map is full/;
-const NO_SPACE = /(?:cilium_)?((?:ct|ct_any|snat_v|lb|policy|ipcache|lxc)[46]?\w{0,60}).{0,400}(?:no space left on device|argument list too long)/;
+const NO_SPACE = /no space left on device|argument list too long/;
+// a full disk has the same words
+const ABOUT_MAPS = /\b(?:maps?|bpf)\b/i;
+const MAP_NAME = /\b(?:cilium_)?((?:ct|snat_v|lb|policy|ipcache|lxc)[46_a-z0-9]{0,60})\b/;
 /** What `cilium bpf … list | wc -l` counts, by the name of the map that holds it. The list begins with no headline. */
 const COUNTED: Readonly<Record<string, string>> = {
   "ct global": "cilium_ct4_global",
@@ -66,19 +73,21 @@ interface Sources {
     maps: readonly (Row & { name: string; entries?: number; errors?: number })[];
   };
   readonly "bpf-map"?: { rows: readonly (Row & { name?: string; maxEntries?: number })[] };
+  readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
 }
 
 export const ciliumAgent = defineDerivedFact<CiliumAgent>({
   id: "cilium-agent",
   title: "The Cilium agent of this node: what fails, and how full its BPF maps are",
-  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log"],
+  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event"],
   schema: CiliumAgent,
   derive(values) {
     const sources = values as Sources;
-    const logs = (sources["agent-log"]?.rows ?? []).filter((row) => row.unit === "cilium-agent" || row.unit === "");
+    const logs = (sources["agent-log"]?.rows ?? []).filter((row) => row.unit === "cilium-agent" || row.unit === "kubelet" || row.unit === "");
+    const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
     return {
-      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure)],
+      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure), ...events.flatMap(eventFailure)],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
         .map((row) => ({ ...placeOf(row), ok: row.state === "ok" })),
@@ -107,8 +116,14 @@ function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures
 }
 
 function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["failures"] {
-  if (row.level !== "fatal" || row.unit !== "cilium-agent") return [];
-  return [{ ...placeOf(row), kind: "log", wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+  const crash = BACK_OFF.test(row.message);
+  if (!crash && (row.level !== "fatal" || row.unit !== "cilium-agent")) return [];
+  return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+}
+
+function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): CiliumAgent["failures"] {
+  const kind = BACK_OFF.test(row.message) ? ("crash" as const) : row.count >= MANY && UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
+  return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
 }
 
 function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
@@ -135,6 +150,7 @@ function counts(sources: Sources): CiliumAgent["maps"] {
 }
 
 function fullMap(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["maps"] {
-  const name = MAP_FULL.exec(row.message)?.[1] ?? (row.unit === "cilium-agent" ? NO_SPACE.exec(row.message)?.[1] : undefined);
+  const named = row.unit === "cilium-agent" && NO_SPACE.test(row.message) && ABOUT_MAPS.test(row.message) ? MAP_NAME.exec(row.message)?.[1] : undefined;
+  const name = MAP_FULL.exec(row.message)?.[1] ?? named;
   return name === undefined ? [] : [{ ...placeOf(row), map: name, source: "log", ...present({ age: row.age }) }];
 }

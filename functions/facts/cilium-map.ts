@@ -61,6 +61,8 @@ const LISTED = /^(cilium_[a-z0-9_]{1,100})\s{1,200}(?:(\S.{0,1000}?)\s{2,200})?(
 const LABEL = /([a-z_]{1,40})="?([^"]{0,200})"/g;
 // "xx drop (CT: Map insertion failed) flow 0x0 to endpoint 0, ifindex 3, …"; before 1.12 without ifindex
 const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
+// hubble: "Nov 21 05:13:11.128: shop/cart:41352 (ID:21873) <> 10.0.9.9:443 (world) CT: Map insertion failed DROPPED (TCP Flags: SYN)"
+const HUBBLE_DROP = /\) ([A-Z][A-Za-z: ]{3,80}?) DROPPED(?: \(|$)/;
 const MONITOR_FRAME =
   /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|-> .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
 // Name                       Num entries   Num errors   Cache enabled
@@ -84,6 +86,7 @@ export const ciliumMap = defineFact({
       if (/cilium\.sock/.test(socket) && /\/v1\/metrics\/?$/.test(last)) return { format: "json", complete: true, scope: "metrics", rank: 4 };
       return /:(?:9962|9090)\/metrics\/?$/.test(last) ? { format: "metrics", complete: true, scope: "metrics", rank: 3 } : undefined;
     }
+    if (argv[0] === "hubble") return argv[1] === "observe" ? { format: "hubble", complete: false, scope: "hubble", rank: 1 } : undefined;
     if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
     if (argv.includes("--help") || argv.includes("-h")) return undefined;
     const json = optionValue(argv, "-o", "--output") === "json" || argv.includes("-ojson");
@@ -111,7 +114,7 @@ function fromText({ text, view }: Input) {
   for (const { line, text: raw } of lines(text)) {
     const content = raw.trim();
     const sample = SAMPLE.exec(content) ?? (view.format === "metrics" ? LISTED.exec(content) : null);
-    const drop = MONITOR_DROP.exec(content);
+    const drop = MONITOR_DROP.exec(content) ?? (view.format === "hubble" ? HUBBLE_DROP.exec(content) : null);
     const row = LIST_ROW.exec(content);
     const count = view.format === "count" ? NUMBER.exec(content) : null;
     if (sample !== null) addSample(value, line, sample[1] as string, labelsOf(sample[2] ?? ""), Number(sample[3]));
@@ -119,7 +122,14 @@ function fromText({ text, view }: Input) {
     else if (row !== null) {
       value.maps.push({ line, name: row[1] as string, entries: Number(row[2]), errors: Number(row[3]), cache: row[4] === "true" });
     } else if (count !== null) value.counts.push({ line, map: view.scope.slice("count ".length), entries: Number(count[1]) });
-    else if (view.format === "count" || isPromptLine(raw) || LIST_HEADER.test(content) || FRAME.test(content) || MONITOR_FRAME.test(content)) {
+    else if (
+      view.format === "count" ||
+      view.format === "hubble" ||
+      isPromptLine(raw) ||
+      LIST_HEADER.test(content) ||
+      FRAME.test(content) ||
+      MONITOR_FRAME.test(content)
+    ) {
       // entries of a listing that was not counted: there may be hundreds of thousands, and none is kept
     } else if (view.format === "metrics" && /^[a-z][a-z0-9_]{1,100}[\s{]/.test(content)) {
       // a metric of something else

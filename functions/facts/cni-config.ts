@@ -104,7 +104,7 @@ export const cniConfig = defineFact({
     if (program === "cat" || program === "head" || program === "tail" || program === "more" || program === "less" || program === "bat") {
       if (!paths.every((path) => NET_D.test(directoryOf(path)))) return undefined;
       const cut = program === "head" || (program === "tail" && !rest.some((word) => /^-?\+[01]$|^-n\+1$/.test(word)));
-      return { format: "text", complete: !cut && paths.every((path) => path.endsWith("/*")), scope: `text ${scope}`, rank: cut ? 1 : 2 };
+      return { format: "text", complete: !cut, scope: `text ${scope}`, rank: cut ? 1 : 2 };
     }
     return undefined;
   },

@@ -8,9 +8,7 @@ import { present } from "./present.ts";
  */
 const Message = z.object({
   line: z.int(),
-  /**
-   * "not-ready": no network configuration could be loaded. "agent-down": a plugin does not find its agent.
-   */
+  /** "not-ready": no network configuration could be loaded. "agent-down": a plugin does not find its agent. */
   kind: z.enum(["not-ready", "agent-down"]),
   /** Whose agent, as the fact `cni` names it; "" of "not-ready". */
   cni: z.string(),
@@ -43,7 +41,7 @@ interface Said {
 }
 interface Sources {
   readonly "agent-log"?: { rows: readonly (Row & Said)[] };
-  readonly "pod-event"?: { rows: readonly (Row & Said)[] };
+  readonly "pod-event"?: { rows: readonly (Row & Said & { source: string })[] };
 }
 
 export const cniMessage = defineDerivedFact<Messages>({
@@ -53,7 +51,9 @@ export const cniMessage = defineDerivedFact<Messages>({
   schema: Messages,
   derive(values) {
     const sources = values as Sources;
-    return { rows: [...(sources["agent-log"]?.rows ?? []), ...(sources["pod-event"]?.rows ?? [])].flatMap(messageOf) };
+    // its log lines are those of agent-log, without the program that said them
+    const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
+    return { rows: [...(sources["agent-log"]?.rows ?? []), ...events].flatMap(messageOf) };
   },
 });
 

@@ -110,6 +110,8 @@ export interface DerivedFact<T = unknown> {
   readonly id: string;
   readonly title: string;
   readonly from: readonly string[];
+  /** Those of `from` that can only add something: where they were not read, the derived fact is no less complete. */
+  readonly optional?: readonly string[];
   readonly schema: z.ZodType<T>;
   /** `values` holds the facts named in `from`; those that could not be read are absent. */
   /** `whole` names those of them that are complete: only of these anything may be concluded from what is not there. */

@@ -11,6 +11,8 @@ import { bpfProgram } from "./bpf-program.ts";
 import { bridge } from "./bridge.ts";
 import { calicoNode } from "./calico-node.ts";
 import { cardDrops } from "./card-drops.ts";
+import { chainGroup } from "./chain-group.ts";
+import { checksumError } from "./checksum-error.ts";
 import { ciliumAgent } from "./cilium-agent.ts";
 import { ciliumMap } from "./cilium-map.ts";
 import { ciliumService } from "./cilium-service.ts";
@@ -143,6 +145,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   reversePath,
   packetPath,
   duplicateRule,
+  chainGroup,
   cardDrops,
   conntrackUsage,
   fullQueue,
@@ -156,4 +159,5 @@ export const derivedFacts: readonly DerivedFact[] = [
   cniMessage,
   vtep,
   podPath,
+  checksumError,
 ];

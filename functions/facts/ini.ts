@@ -19,7 +19,7 @@ const SETTING = /^([A-Za-z][A-Za-z0-9_.-]{0,79}[+-]?)\s{0,8}=\s{0,8}(.*)$/;
 const CAT_CONFIG = /^# (\/[\w./@+-]{1,200}\.(?:conf|link|network))$/;
 
 /**
- * Settings of ini files as `grep -rsH "" …` (file before each line), `cat FILE` (`file` says which) or `systemd-analyze cat-config` print them.
+ * Settings of ini files as `grep -rsH ^ …` (file before each line), `cat FILE` (`file` says which) or `systemd-analyze cat-config` print them.
  * Comments and blank lines are skipped; other lines go to `unparsed`.
  */
 export function iniSettings(text: string, file: string, unparsed: UnparsedLines): { settings: IniSetting[]; files: { line: number; file: string }[] } {
@@ -46,10 +46,12 @@ export function iniSettings(text: string, file: string, unparsed: UnparsedLines)
   return { settings, files: [...files.values()] };
 }
 
-/** True for `grep -rs… "" --include=*.conf FOLDER…` over these folders (or parts of them), without a pattern that leaves lines out. */
+/** True for `grep -rs… ^ FOLDER…` (with or without --include) over these folders (or parts of them), without a pattern that leaves lines out. */
 export function grepsWholeFiles(argv: readonly string[], folder: RegExp): boolean {
   const words = argv.slice(1).filter((word) => !word.startsWith("-"));
-  return argv[0] === "grep" && words[0] === "" && words.length > 1 && words.slice(1).every((word) => folder.test(word));
+  return (
+    argv[0] === "grep" && (words[0] === "" || words[0] === "^" || words[0] === ".") && words.length > 1 && words.slice(1).every((word) => folder.test(word))
+  );
 }
 
 /** The files that `cat` reads if all of them are of these; undefined otherwise. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 
 /**
  * Interfaces of which the kernel said that the line went down or came up, as drivers word it.
@@ -60,7 +60,7 @@ export const linkEvent = defineDerivedFact({
       const { message, age } = entry;
       const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
       if (found === undefined || rows.length >= MAX_ROWS) continue;
-      rows.push({ ...placeOf(entry), ...found, ...(age === undefined ? {} : { age }) });
+      rows.push({ ...placed(entry), ...found, ...(age === undefined ? {} : { age }) });
     }
     const interfaces = new Map<string, Flap & Row>();
     let latest = new Map<string, "down" | "up">();
@@ -73,7 +73,7 @@ export const linkEvent = defineDerivedFact({
       const recent = row.age !== undefined && row.age < WINDOW ? 1 : 0;
       const undated = row.age === undefined ? 1 : 0;
       interfaces.set(row.interface, {
-        ...placeOf(row),
+        ...placed(row),
         interface: row.interface,
         downs: (known?.downs ?? 0) + recent,
         undatedDowns: (known?.undatedDowns ?? 0) + undated,

@@ -26,7 +26,8 @@ const PROGRAM = /^([\w.-]{1,255}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?
 const CRI = /^(?:stdout|stderr) [FP] ?/;
 const DOCKER = /^\{"log":"/;
 
-const KLOG = /^([IWEF])(\d{4} \d\d:\d\d:\d\d(?:\.\d{1,9})?) {1,8}(?:\d{1,10} )?([\w.-]{1,100}:\d{1,6})\] ?/;
+// the thread id may be glued to the time
+const KLOG = /^([IWEF])(\d{4} \d\d:\d\d:\d\d(?:\.\d{1,6})?)\d{0,12} {1,8}(?:\d{1,10} )?([\w.-]{1,100}:\d{1,6})\] ?/;
 const KLOG_LEVELS: Readonly<Record<string, string>> = { I: "info", W: "warning", E: "error", F: "fatal" };
 const LOGFMT = /^(?:time|ts|t|level|lvl)=(?:"|\S)/;
 // calico: [INFO][61] felix/int_dataplane.go 1234: …

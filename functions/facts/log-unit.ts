@@ -46,6 +46,10 @@ export function unitOfPath(path: string): string | undefined {
   return PODS.test(path) ? "" : undefined;
 }
 
+/** Agents, by how the names of their pods begin. */
+const POD =
+  /^(kube-proxy|coredns|kube-dns|node-local-dns|nodelocaldns|cilium(?!-operator|-envoy|-test)|calico-node|canal|aws-node|kube-flannel|kube-router|antrea-agent|weave-net)(?:$|-)/;
+
 /** The program whose log `kubectl logs` and its like show: the container asked for, else what the pod, set or label is named after; "" for a bare id. */
 export function unitOfPod(argv: readonly string[]): string {
   const container = optionValue(argv, "-c", "--container");
@@ -60,7 +64,10 @@ export function unitOfPod(argv: readonly string[]): string {
   const docker = /^k8s_([^_]{1,63})_/.exec(name)?.[1];
   if (docker !== undefined) return unitOf(docker);
   if (/^[0-9a-f]{8,64}$/.test(name) || !/[a-z]/.test(name)) return "";
-  const known = NAMED.exec(name)?.[1];
+  // `crictl logs $(crictl ps -q --name kube-proxy)`
+  const named = name.startsWith("$") || name.startsWith("`") ? rest.map((word) => word.replace(/[^\w-]+$/, "")).find((word) => POD.test(word)) : name;
+  if (named === undefined) return "";
+  const known = POD.exec(named)?.[1];
   // generated suffixes have no vowels
-  return unitOf(known ?? name.replace(/(?:-[a-f0-9]{6,10})?-[b-df-hj-np-tv-xz2-9]{5}$/, ""));
+  return unitOf(known ?? named.replace(/(?:-[a-f0-9]{6,10})?-[b-df-hj-np-tv-xz2-9]{5}$/, ""));
 }

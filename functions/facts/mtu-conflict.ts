@@ -4,7 +4,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
@@ -94,7 +94,7 @@ export const mtuConflict = defineDerivedFact({
       if (match === null) continue;
       const { age } = entry;
       const row = { interface: match[1] as string, size: Number(match[2]), mtu: Number(match[3]) };
-      drops.push({ ...placeOf(entry), ...row, ...(age === undefined ? {} : { age }) });
+      drops.push({ ...placed(entry), ...row, ...(age === undefined ? {} : { age }) });
     }
     const links = new Map((values.link?.rows ?? []).map((row) => [row.interface, row]));
     const routes = values.route?.rows ?? [];
@@ -135,7 +135,7 @@ function tunnelOf(
   if (underlay?.mtu === undefined || underlay.interface === row.interface) return undefined;
   const limit = underlay.mtu - overhead;
   return {
-    ...placeOf(row),
+    ...placed(row),
     interface: row.interface,
     kind,
     mtu: row.mtu,
@@ -166,7 +166,7 @@ function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], upli
     const key = `${row.mtu} ${towards?.interface}`;
     if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key)) continue;
     const way = { towards: towards.interface, towardsMtu: towards.mtu, towardsLine: towards.line, tunnel: byTunnel };
-    pods.set(key, { ...placeOf(row), interface: row.interface, mtu: row.mtu, ...way });
+    pods.set(key, { ...placed(row), interface: row.interface, mtu: row.mtu, ...way });
   }
   return [...pods.values()];
 }

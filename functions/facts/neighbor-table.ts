@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import type { Neighbor } from "./neighbor.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 
 /**
  * How full the neighbour tables are: the kernel's complaints, and the number of entries beside the limit. The limit (gc_thresh3) and the kernel's count
@@ -51,7 +51,7 @@ export const neighborTable = defineDerivedFact({
       if (!OVERFLOW.test(row.message)) continue;
       const { age } = row;
       const family: Family = /ndisc_cache/.test(row.message) ? "ipv6" : "ipv4";
-      complaints.push({ ...placeOf(row), family, ...(age === undefined ? {} : { age }) });
+      complaints.push({ ...placed(row), family, ...(age === undefined ? {} : { age }) });
     }
     const levels: Level[] = [];
     for (const family of ["ipv4", "ipv6"] as const) {
@@ -60,7 +60,7 @@ export const neighborTable = defineDerivedFact({
       if (row === undefined || values.neighbor === undefined || !(limit > 0) || !Number.isSafeInteger(limit)) continue;
       const counts = (entry: Neighbor) => entry.family === family && entry.state !== "PERMANENT" && entry.state !== "NOARP" && !entry.proxy;
       const entries = values.neighbor.rows.filter(counts).length;
-      levels.push({ ...placeOf(row), family, limit, entries, percent: Math.floor((100 * entries) / limit) });
+      levels.push({ ...placed(row), family, limit, entries, percent: Math.floor((100 * entries) / limit) });
     }
     return { complaints, levels };
   },

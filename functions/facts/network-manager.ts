@@ -49,12 +49,8 @@ const VERSION = /^(?:nmcli tool, version )?((\d{1,3})\.(\d{1,3})(?:\.\S{1,40})?)
 export const networkManager = defineFact({
   id: "network-manager",
   title: "Devices and settings of NetworkManager",
-  // only *.conf: connection files hold secrets
-  commands: [
-    { argv: ["nmcli", "-t", "-f", FIELDS, "device"] },
-    { argv: ["nmcli", "--version"] },
-    { argv: ["grep", "-rsH", "", "--include=*.conf", ...FOLDERS] },
-  ],
+  // only these: connection files hold secrets
+  commands: [{ argv: ["nmcli", "-t", "-f", FIELDS, "device"] }, { argv: ["nmcli", "--version"] }, { argv: ["grep", "-rsH", "^", ...FOLDERS] }],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     if ((program === "nmcli" || program === "NetworkManager") && rest.some((word) => word === "--version" || word === "-V" || word === "-v")) {

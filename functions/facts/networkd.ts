@@ -45,8 +45,9 @@ type Networkd = z.infer<typeof Networkd>;
 
 const FOLDERS = ["/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd"];
 const CONFIGURATION = /^(?:\/host)?\/(?:etc|run|usr\/local\/lib|usr\/lib|lib)\/systemd\/(?:networkd\.conf|networkd\.conf\.d|network)(?:\/|$)/;
-const GREP = [["grep", "-rsH", "", "--include=*.conf"], FOLDERS.flatMap((folder) => [`${folder}/networkd.conf`, `${folder}/networkd.conf.d`])].flat();
-const GREP_LINKS = [["grep", "-rsH", "", "--include=*.link"], FOLDERS.map((folder) => `${folder}/network`)].flat();
+/** Every grep knows these options; --include, which keeps the keys of WireGuard in .netdev files out, BusyBox's does not. */
+const GREP = ["grep", "-rsH", "^", ...FOLDERS.flatMap((folder) => [`${folder}/networkd.conf`, `${folder}/networkd.conf.d`])];
+const GREP_LINKS = ["grep", "-rsH", "^", "--include=*.link", ...FOLDERS.map((folder) => `${folder}/network`)];
 const ROW = /^(\d{1,6}) (\S{1,15}) (\S{1,20}) (\S{1,20}) (\S{1,20})$/;
 const STATUS = /^(?:[●○×*]\s+)?\d{1,6}: (\S{1,15})$/u;
 const FIELD = /^\s{0,48}([A-Z][A-Za-z0-9 ()./-]{1,40}):(?: (.*))?$/;
@@ -71,7 +72,12 @@ export const networkd = defineFact({
     if (grepsWholeFiles(argv, CONFIGURATION)) {
       const links = words.slice(1).every((word) => word.endsWith("/network"));
       const own = links ? GREP_LINKS : GREP;
-      return { format: "settings", complete: own.slice(4).every((path) => argv.includes(path)), scope: links ? "links" : "settings", rank: 4 };
+      return {
+        format: "settings",
+        complete: own.filter((word) => word.startsWith("/")).every((path) => argv.includes(path)),
+        scope: links ? "links" : "settings",
+        rank: 4,
+      };
     }
     const files = catsFiles(argv, CONFIGURATION);
     if (files !== undefined) return { format: "settings", complete: false, scope: files.join(" "), rank: 2 };

@@ -254,6 +254,8 @@ function physdevCondition(option: string, value: string, negated: boolean): Cond
 
 /** The matches that `iptables -L` prints in words behind the columns. What is not understood is in doubt. */
 function listedConditions(row: IptablesRow): Condition[] {
+  // without -v neither counters nor interfaces are shown: a rule that looks as if it took everything may be for lo alone
+  if (row.packets === undefined) return [() => "the listing does not show for which interfaces the rule is (`iptables -L` without -v)"];
   const words = row.spec.replace(COMMENT, " ").split(/\s+/);
   const source = words.findIndex((word, i) => ADDRESS.test(word) && ADDRESS.test(words[i + 1] ?? ""));
   if (source === -1) return [() => "the columns of the listing could not be told apart"];

@@ -370,7 +370,7 @@ class Parser {
     while (words.length < 10 && /^(?:[sd]addr|mark|iif|oif|oifname|\.|,|type|result|flags|check)$/.test(this.#peek())) {
       const word = this.#next();
       words.push(word);
-      if (words[0] !== "result" && (word === "type" || (/^oif/.test(word) && words.length > 1))) break;
+      if (words[0] !== "result" && (word === "type" || (word.startsWith("oif") && words.length > 1))) break;
       if (words[0] === "result" && /^[sd]addr$/.test(word) && this.#peek() !== ",") break;
     }
     const source = words.includes("saddr");

@@ -88,11 +88,14 @@ export const negatedIf = (negated: boolean, answer: Answer): Answer => (negated 
 
 const ANSWERS: Readonly<Record<Overlap, boolean | undefined>> = { inside: true, apart: false, partly: undefined };
 
+/** Addresses that no packet of a probe has, even if nothing else is known of it: loopback, multicast, broadcast. */
+const NOBODY = ["127.0.0.0/8", "224.0.0.0/3", "::1/128", "ff00::/8"].map((text) => rangeOf(text) as Range);
+
 /** Does an address that is only known to be in `known` lie in `asked` (an address, prefix or range as text)? */
 export function inRange(known: Range | undefined, asked: string): Answer {
   const range = rangeOf(asked);
   if (range === undefined) return `what ${asked} stands for is not known`;
-  if (known === undefined) return `the rule asks for ${asked}`;
+  if (known === undefined) return !NOBODY.some((special) => overlap(range, special) === "inside") && `the rule asks for ${asked}`;
   return ANSWERS[overlap(known, range)] ?? `the rule asks for ${asked}`;
 }
 

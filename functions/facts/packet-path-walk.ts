@@ -61,7 +61,13 @@ export interface Decision {
   readonly byPolicy: boolean;
   /** The chains on the way to it, first the base chain. */
   readonly via: readonly string[];
+  /** Where it is or may be dropped or rejected: names of chains, "FORWARD policy", and {@link UNKNOWN_BLOCKER}. Bounded. */
+  readonly blockers: readonly string[];
 }
+
+/** Stands among the blockers for what a target or chain does that is not known. */
+const UNKNOWN_BLOCKER = "?";
+const MAX_BLOCKERS = 32;
 
 /** Deeper calls than this are not followed: the kernel allows 16 in nft, and no tool nests as deep in iptables. */
 const MAX_DEPTH = 32;
@@ -82,6 +88,7 @@ interface Walk {
   readonly outcomes: ReadonlyMap<Kind, Outcome>;
   /** What the packet carries if it comes out at the end of the chain; undefined if it never does. */
   readonly falls: Marks | undefined;
+  readonly blockers: ReadonlySet<string>;
 }
 
 /** Rules that are taken out of the way, to see what would happen without them. */
@@ -127,7 +134,7 @@ export function overall(decisions: readonly Decision[]): Decision | undefined {
 }
 
 function walkBase(base: BaseChain, flow: Flow, marks: Marks, skip: Skip): { decision: Decision; after: Marks } {
-  const { outcomes, falls } = new Walker(base, flow, skip).walk(base.name, marks, 0);
+  const { outcomes, falls, blockers } = new Walker(base, flow, skip).walk(base.name, marks, 0);
   const all = new Map(outcomes);
   if (falls !== undefined) {
     const kind = base.policy;
@@ -135,6 +142,8 @@ function walkBase(base: BaseChain, flow: Flow, marks: Marks, skip: Skip): { deci
     if (!all.has(kind)) all.set(kind, { row: base.row, chain: base.name, via: [base.name], byPolicy: true, doubt, marks: falls });
     else if (kind === "accept") all.set(kind, { ...(all.get(kind) as Outcome), marks: either((all.get(kind) as Outcome).marks, falls) });
   }
+  const where = new Set(blockers);
+  if (falls !== undefined && base.policy !== "accept") where.add(base.policy === "drop" ? `${base.name} policy` : UNKNOWN_BLOCKER);
   const kinds = new Set(all.keys());
   const sure = [...all].find(([, outcome]) => outcome.doubt === undefined) ?? [...all].find(([, outcome]) => !outcome.byPolicy) ?? [...all][0];
   const [kind, outcome] = sure as [Kind, Outcome];
@@ -147,6 +156,7 @@ function walkBase(base: BaseChain, flow: Flow, marks: Marks, skip: Skip): { deci
     chain: at.chain,
     byPolicy: at.byPolicy,
     via: at.via,
+    blockers: verdict === "accept" ? [] : [...where],
   });
   const blocked = [...kinds].every((one) => one === "drop" || one === "reject");
   if (blocked) return { decision: decided(kind === "reject" ? "reject" : "drop", "", outcome), after: marks };
@@ -188,10 +198,12 @@ class Walker {
 
   #chain(chain: PathChain, entered: Marks, depth: number): Walk {
     const outcomes = new Map<Kind, Outcome>();
+    const blockers = new Set<string>();
     let marks = entered;
     let returned: Marks | undefined;
     let doubt: Doubt | undefined;
     const add = (kind: Kind, outcome: Outcome): void => {
+      if (kind !== "accept" && blockers.size < MAX_BLOCKERS) blockers.add(kind === "unknown" ? UNKNOWN_BLOCKER : outcome.chain);
       const known = outcomes.get(kind);
       if (known === undefined) outcomes.set(kind, outcome);
       // the one that surely happens is the one to quote
@@ -226,6 +238,7 @@ class Walker {
         else if (action.kind === "return") returned = returned === undefined ? changed : either(returned, changed);
         else {
           const inner = this.walk(action.chain ?? "", changed, depth + 1);
+          for (const blocker of inner.blockers) if (blockers.size < MAX_BLOCKERS) blockers.add(blocker);
           for (const [kind, outcome] of inner.outcomes)
             add(kind, { ...outcome, doubt: outcome.doubt ?? why, via: [chain.name, ...outcome.via].slice(0, MAX_DEPTH) });
           if (action.kind === "goto") returned = inner.falls === undefined ? returned : returned === undefined ? inner.falls : either(returned, inner.falls);
@@ -235,15 +248,19 @@ class Walker {
       // what comes behind a rule that may have ended it only may happen
       if (!sure) doubt ??= steps.find((step) => step.answer !== true && ends(step.action))?.answer as Doubt | undefined;
       else if (outcomes.size > 0 && falls !== undefined) doubt ??= [...outcomes.values()].find((outcome) => outcome.doubt !== undefined)?.doubt;
-      if (falls === undefined) return { outcomes, falls: returned };
+      if (falls === undefined) return { outcomes, falls: returned, blockers };
       marks = falls;
     }
-    return { outcomes, falls: returned === undefined ? marks : either(returned, marks) };
+    return { outcomes, falls: returned === undefined ? marks : either(returned, marks), blockers };
   }
 
   #lost(name: string, marks: Marks, doubt: Doubt): Walk {
     const row = this.#base.row;
-    return { outcomes: new Map([["unknown", { row, chain: name, via: [name], byPolicy: false, doubt, marks }]]), falls: marks };
+    return {
+      outcomes: new Map([["unknown", { row, chain: name, via: [name], byPolicy: false, doubt, marks }]]),
+      falls: marks,
+      blockers: new Set([UNKNOWN_BLOCKER]),
+    };
   }
 }
 

@@ -49,6 +49,8 @@ const PathRow = z.object({
   byPolicy: z.boolean(),
   /** The chains on the way to it. */
   via: z.array(z.string()),
+  /** Of "drop", "reject" and "undetermined": the chains in which it is or may be dropped, "FORWARD policy", "?" for what is not known. */
+  blockers: z.array(z.string()),
   /** The rule as text; empty for a policy. */
   rule: z.string(),
   /** Of "drop" and "reject" by a rule: without this rule the packet would get through this owner. */
@@ -178,7 +180,7 @@ function decide(chains: readonly BaseChain[], packet: Packet, probe: ProbeName):
 const MAX_PARTICULAR = 20;
 
 function toRow({ name, network, overlay, packet }: ReturnType<typeof probesOf>[number], decision: Decided, chains: readonly BaseChain[]): PathRow {
-  const { row, verdict, owner, reason, table, chain, byPolicy, via, skipped } = decision;
+  const { row, verdict, owner, reason, table, chain, byPolicy, via, blockers, skipped } = decision;
   const blocked = (verdict === "drop" || verdict === "reject") && !byPolicy;
   const otherwise = blocked ? walkPacket(chains, packet, new Set([...skipped, row])).find((other) => other.owner === owner)?.verdict : undefined;
   const { family, source, destination, protocol, destinationPort, state } = packet;
@@ -196,6 +198,7 @@ function toRow({ name, network, overlay, packet }: ReturnType<typeof probesOf>[n
     chain,
     byPolicy,
     via: [...via],
+    blockers: [...blockers],
     rule: byPolicy ? "" : (row.spec ?? ""),
     acceptedOtherwise: otherwise === "accept",
     ...present({

@@ -42,7 +42,14 @@ const PodInterface = z.object({
 });
 /** The neighbour entries behind `livesOn` and `rival`. */
 const PodNeighbor = z.object({ line: z.int(), address: z.string(), interface: z.string(), state: z.string() });
-const PodPath = z.object({ routes: z.array(PodRoute), interfaces: z.array(PodInterface), neighbors: z.array(PodNeighbor) });
+/** An event of a pod: its plugin could not connect it because its route is there already. */
+const Refusal = z.object({
+  line: z.int(),
+  message: z.string(),
+  /** Seconds before the collection, where known. */
+  age: z.number().optional(),
+});
+const PodPath = z.object({ routes: z.array(PodRoute), interfaces: z.array(PodInterface), neighbors: z.array(PodNeighbor), refusals: z.array(Refusal) });
 type PodPath = z.infer<typeof PodPath>;
 
 /** Names that CNIs give to the host's side of a pod's link. Docker's veths have seven digits, and are not a CNI's. */
@@ -50,7 +57,15 @@ const POD_DEVICE = /^(?:cali[0-9a-f]{11}|lxc(?:_health|[0-9a-f]{12,14})|eni[0-9a
 const ANSWERS = new Set(["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"]);
 const SILENT = new Set(["FAILED", "INCOMPLETE"]);
 
+/** Calico: `route (Ifindex: 12, Dst: 10.1.2.3/32, Scope: link) already exists for an interface other than 'cali…'`, in old versions `failed to add route file exists` */
+const REFUSAL = /already exists for an interface other than|failed to add (?:host )?route.{0,20}file exists/;
+
+interface Said {
+  readonly message: string;
+  readonly age?: number | undefined;
+}
 interface Sources {
+  readonly "pod-event"?: { rows: readonly (Row & Said)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
@@ -59,10 +74,11 @@ interface Sources {
 export const podPath = defineDerivedFact<PodPath>({
   id: "pod-path",
   title: "Host routes and host-side devices of the node's pods",
-  from: ["route", "link", "neighbor"],
+  from: ["route", "link", "neighbor", "pod-event"],
   schema: PodPath,
   derive(values) {
-    const { route, link, neighbor } = values as Sources;
+    const sources = values as Sources;
+    const { route, link, neighbor } = sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const entries = new Map<string, (Neighbor & Row)[]>();
     for (const row of neighbor?.rows ?? []) {
@@ -80,7 +96,10 @@ export const podPath = defineDerivedFact<PodPath>({
       if (known === undefined) hosts.set(key, [row]);
       else known.push(row);
     }
-    const result: PodPath = { routes: [], interfaces: [], neighbors: [] };
+    const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [] };
+    for (const row of sources["pod-event"]?.rows ?? []) {
+      if (REFUSAL.test(row.message)) result.refusals.push({ ...placeOf(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
+    }
     for (const rows of hosts.values()) {
       const anyLocal = rows.some((row) => POD_DEVICE.test(row.interface as string));
       for (const row of rows) {
@@ -102,7 +121,7 @@ export const podPath = defineDerivedFact<PodPath>({
           table: row.table,
           ...present({ gateway: row.gateway }),
           local,
-          linkDown: row.flags.includes("linkdown") || row.flags.includes("dead") || (device !== undefined && device.up && !device.carrier),
+          linkDown: row.flags.includes("linkdown") || row.flags.includes("dead") || (device?.up === true && !device.carrier),
           ...present({ rival: rival?.interface, livesOn }),
         });
         if (livesOn !== undefined) result.neighbors.push(...here.map(neighborOf));

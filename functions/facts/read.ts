@@ -215,7 +215,8 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     return { ...base, status: missing?.status === "failed" ? "failed" : "absent", reason: missing?.reason ?? "", value: undefined, complete: false };
   }
   try {
-    const partial = sources.find((source) => source === undefined || source.status !== "read" || !source.complete);
+    const required = sources.filter((source) => source?.status === "read" || fact.optional?.includes(source?.id ?? "") !== true);
+    const partial = required.find((source) => source === undefined || source.status !== "read" || !source.complete);
     const whole = new Set(sources.flatMap((source) => (source?.status === "read" && source.complete ? [source.id] : [])));
     return { ...base, status: "read", reason: partial?.reason ?? "", value: fact.derive(values, whole), complete: partial === undefined };
   } catch (error) {

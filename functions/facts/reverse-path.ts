@@ -4,7 +4,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
@@ -33,6 +33,8 @@ const Martian = z.object({
   backOutput: z.int().optional(),
   /** True if the way back is known and is another interface, or if there is surely none. */
   asymmetric: z.boolean(),
+  /** What the packet was, by the `ll header` line behind the message. An ARP packet is logged and harms nothing. */
+  packet: z.enum(["ip", "arp", "unknown"]),
   /** The sender is the node itself, no host address (0.0.0.0, loopback, multicast), or the destination is broadcast or multicast: dropped whatever the filter. */
   always: z.boolean(),
 });
@@ -76,7 +78,8 @@ export const reversePath = defineDerivedFact({
     const [routes, addresses] = [values.route?.rows ?? [], values.address?.rows ?? []];
     const tables = routeTables({ routes, rules: values.rule?.rows ?? [], addresses, links: values.link?.rows ?? [] });
     const martians = new Map<string, Martian & Row>();
-    for (const entry of values["kernel-log"]?.rows ?? []) {
+    const log = values["kernel-log"]?.rows ?? [];
+    for (const [i, entry] of log.entries()) {
       const match = MARTIAN.exec(entry.message);
       if (match === null) continue;
       const { age } = entry;
@@ -91,7 +94,7 @@ export const reversePath = defineDerivedFact({
       const back = answer?.outcome === "unicast" ? answer.route : undefined;
       const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
       martians.set(key, {
-        ...placeOf(entry),
+        ...placed(entry),
         interface: name,
         source,
         destination,
@@ -101,12 +104,20 @@ export const reversePath = defineDerivedFact({
         ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
         ...(back?.output === undefined ? {} : { backOutput: back.output }),
         asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
+        packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
         always,
       });
     }
     return { martians: [...martians.values()], filters };
   },
 });
+
+/** `ll header: 00000000: ff ff ff ff ff ff fa 87 ec eb d5 fc 08 06`: after two hardware addresses the type, 08 00 for IP, 08 06 for ARP. */
+function packetOf(next: string): "ip" | "arp" | undefined {
+  const type = LL_HEADER.exec(next)?.[1];
+  return type === "00" ? "ip" : type === "06" ? "arp" : undefined;
+}
+const LL_HEADER = /ll header: (?:[0-9a-f]{8}: )?(?:[0-9a-f]{2}[ :]){12}08[ :](0[06])/;
 
 function filtersOf(settings: readonly ({ key: string; value: string } & Row)[]): (Filter & Row)[] {
   const own = settings.flatMap((row) => {
@@ -117,7 +128,7 @@ function filtersOf(settings: readonly ({ key: string; value: string } & Row)[]):
   return own
     .filter((entry) => entry.interface !== "all" && entry.interface !== "default" && (all !== undefined || entry.value > 0))
     .map((entry) => {
-      if (all === undefined) return { ...placeOf(entry.row), interface: entry.interface, filter: entry.value };
-      return { ...placeOf((all.value > entry.value ? all : entry).row), interface: entry.interface, filter: Math.max(all.value, entry.value) };
+      if (all === undefined) return { ...placed(entry.row), interface: entry.interface, filter: entry.value };
+      return { ...placed((all.value > entry.value ? all : entry).row), interface: entry.interface, filter: Math.max(all.value, entry.value) };
     });
 }

@@ -4,7 +4,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import { addressText, prefixBits, widthOf, within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
-import { placeOf } from "./place.ts";
+import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
@@ -271,7 +271,7 @@ function answered(question: Question, tables: Tables): Lookup {
   const { route, rule, hops } = answer;
   const interfaces = [...new Set(hops.flatMap((hop) => hop.interface ?? []))];
   return {
-    ...placeOf(route ?? rule ?? because),
+    ...placed(route ?? rule ?? because),
     family: packet.family,
     probe,
     destination: packet.destination,
@@ -317,7 +317,7 @@ function tableRows(routes: readonly (Route & Row)[], tables: Tables): Table[] {
     const key = `${row.family} ${row.table}`;
     let table = rows.get(key);
     if (table === undefined) {
-      table = { ...placeOf(row), family: row.family, table: row.table, routes: 0, hasDefault: false, interfaces: [], lookedUp: lookedUp(row) };
+      table = { ...placed(row), family: row.family, table: row.table, routes: 0, hasDefault: false, interfaces: [], lookedUp: lookedUp(row) };
       rows.set(key, table);
     }
     table.routes++;

@@ -86,6 +86,8 @@ export const serviceProxy = defineDerivedFact<ServiceProxy>({
   id: "service-proxy",
   title: "Mode of the service proxy, what another mode left, and addresses that IPVS took from other machines",
   from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node"],
+  // nobody asks the cluster on a node
+  optional: ["cluster-node"],
   schema: ServiceProxy,
   derive: (values, whole) => derive(values as Sources, whole),
 });
@@ -156,6 +158,7 @@ function leftoversOf(
     // rules of both modes, and nobody says which one is in use: one of them was left
     return jumps.length > 0 && sets.length > 0 ? sets.map((row) => ({ ...placed(row), of: "ipvs" as const, kind: "rule" as const, harmful: false })) : [];
   }
+  if (bound.length === 0 && virtual.length === 0 && sets.length === 0) return [];
   const served = new Set(
     (sources.iptables?.rows ?? [])
       .filter((row) => row.table === "nat" && row.destination !== undefined)

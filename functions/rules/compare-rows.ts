@@ -240,7 +240,7 @@ const PLAIN: ReadonlySet<string> = new Set(["action", "address", "key", "name", 
 export function labelOf({ row, names, fields }: Entry): string {
   if (typeof row["spec"] === "string") return cut(row["spec"].replace(/\s+/g, " ").trim());
   const words = Object.keys(row).flatMap((field) => {
-    const own = names.includes(field);
+    const own = names.includes(field) || field === "name";
     const value = row[field];
     if (PLACE.has(field) || GROUP.includes(field) || value === undefined || value === false || value === "") return [];
     // an address is never compared, but says which one it is

@@ -97,6 +97,8 @@ export function compare(target: Named, peers: readonly Named[], limit = 50): Com
       notCompared.push({ fact: id, reason: problem });
       continue;
     }
+    const lacking = there.filter((side) => side.readings.get(id)?.status !== "read");
+    if (lacking.length > 0) notCompared.push({ fact: id, reason: `compared without ${reasonsOf(id, lacking)}` });
     const partial = ASKED_BY_NAME.has(id) ? "" : partlyKnown(id, [here, ...theirs]);
     if (partial !== "") notCompared.push({ fact: id, reason: `only what both sides show is compared: ${partial}` });
     const result = compareFact(id, here, theirs);

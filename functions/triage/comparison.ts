@@ -9,10 +9,10 @@ import { comparisonMessage, SHOWN_DIFFERENCES } from "./report.ts";
 import { poolOf } from "./targets.ts";
 
 /** At most so many peers are looked at for one triage: three make a majority, and each costs a collection on a healthy node. */
-export const MAX_PEERS = 3;
+const MAX_PEERS = 3;
 
 /** A peer and what became of the look at it. */
-export interface PeerCollected {
+interface PeerCollected {
   readonly peer: string;
   readonly collected: Collected;
 }

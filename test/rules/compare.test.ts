@@ -20,6 +20,25 @@ const against = (here: Capture, ...there: Capture[]) =>
   );
 const weighty = (here: Capture, ...there: Capture[]) => against(here, ...there).differences.filter(({ score }) => score >= WORTH_A_LOOK);
 
+/** Another node of the same pool: the same in everything but what belongs to one machine. */
+function sibling(capture: Capture, number: number): Capture {
+  const hex = (text: string): string => text.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, 16) + number * 3) % 16).toString(16));
+  const own = (text: string): string =>
+    text
+      .replace(/(?<![0-9a-f:])(?!00:00:00|ff:ff:ff)[0-9a-f]{2}((?::[0-9a-f]{2}){5})(?![0-9a-f:])/g, (_, rest: string) => `02${hex(rest)}`)
+      .replace(/fe80::[0-9a-f:]{4,}/g, (address) => `fe80::${hex(address.slice(6))}`)
+      .replace(
+        /\b(?!169\.254\.|127\.|0\.|255\.|224\.)(\d{1,3}\.\d{1,3}\.)(\d{1,3})(\.\d{1,3})\b/g,
+        (_, net: string, third: string, host: string) => `${net}${(Number(third) + number) % 250}${host}`,
+      )
+      .replace(/\b(veth|lxc)([0-9a-f]{6,})\b/g, (_, kind: string, id: string) => `${kind}${hex(id)}`)
+      .replace(/\b(KUBE-(?:SEP|SVC)-)([A-Z0-9]{16})\b/g, (_, kind: string, id: string) => `${kind}${id.slice(number)}${id.slice(0, number)}`)
+      .replace(/"(ifindex|id|prog_id|map_ids?|loaded_at|bytes|packets)":(\d+)/g, (_, key: string, value: string) => `"${key}":${Number(value) + number * 1000}`)
+      .replace(/\[(\d+):(\d+)\]/g, (_, packets: string, bytes: string) => `[${Number(packets) + number * 17}:${Number(bytes) + number * 1700}]`)
+      .replace(/(nf_conntrack_count = )\d+/, `$1${number * 111}`);
+  return { ...capture, outputs: capture.outputs.map((item) => ({ ...item, text: own(item.text) })) };
+}
+
 /** The five incidents: what an expert would point at. */
 const INCIDENTS: readonly [rule: string, decisive: RegExp, line: RegExp][] = [
   [
@@ -54,6 +73,18 @@ describe("the five incidents, live captures", () => {
     const [healthy, fixed] = await Promise.all(["healthy", "fixed"].map((state) => read(`${rule}/fixtures/lab-${state}`)));
     expect(weighty(healthy as Capture, fixed as Capture)).toEqual([]);
     expect(weighty(fixed as Capture, healthy as Capture)).toEqual([]);
+  });
+
+  test.each(INCIDENTS)("%s: the same among peers with addresses, MACs, ids, endpoints and pods of their own", async (rule, decisive) => {
+    const [fault, healthy, fixed] = await Promise.all(["fault", "healthy", "fixed"].map((state) => read(`${rule}/fixtures/lab-${state}`)));
+    const peers = [1, 2, 3].map((number) => sibling(healthy as Capture, number));
+    // they do differ as texts
+    expect(peers[0]?.outputs.filter(({ text }, index) => text !== healthy?.outputs[index]?.text).length).toBeGreaterThan(5);
+    const found = weighty(fault as Capture, ...peers);
+    expect(found.map(({ usualIn }) => usualIn)).toEqual([{ peers: 3, of: 3 }]);
+    expect(found[0]?.what).toMatch(decisive);
+    expect(weighty(healthy as Capture, ...peers)).toEqual([]);
+    expect(weighty(fixed as Capture, ...peers)).toEqual([]);
   });
 
   test.each(INCIDENTS)("%s: a healthy node among two healthy and a faulty peer is like most", async (rule) => {
@@ -134,9 +165,15 @@ describe("the majority of the peers is the measure", () => {
     const most = against(node("0"), node("1"), node("1"), node("0")).differences;
     expect(all[0]).toMatchObject({ fact: "sysctl", what: "net.ipv4.ip_forward: 0 here, 1 on all 3 peers", usualIn: { peers: 3, of: 3 } });
     expect(most[0]).toMatchObject({ what: "net.ipv4.ip_forward: 0 here, 1 on 2 of 3 peers", usualIn: { peers: 2, of: 3 } });
-    expect(all[0]?.why).toContain("passed on");
+    expect(all[0]?.why).toContain("passes on");
     expect(all[0]?.score).toBeGreaterThan(most[0]?.score ?? 1);
     expect(against(node("0"), node("1"), node("0"), node("0")).differences).toEqual([]);
+  });
+
+  test("a peer that lacks a fact is left out of the count, and named", () => {
+    const { differences, notCompared } = against(node("0"), node("1"), captureOf(output("ip -j link show", "[]")), node("1"));
+    expect(differences[0]).toMatchObject({ what: "net.ipv4.ip_forward: 0 here, 1 on all 2 peers", usualIn: { peers: 2, of: 2 } });
+    expect(notCompared).toEqual([{ fact: "sysctl", reason: expect.stringMatching(/^compared without peer2: the capture holds no output of `sysctl/) }]);
   });
 
   test("peers that do not agree among themselves are no measure: counted, not shown", () => {

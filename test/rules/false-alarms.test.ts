@@ -30,6 +30,8 @@ const KNOWN: Readonly<Record<string, { readonly lost: string; readonly cause: st
 };
 
 const causesOf = (capture: Capture) => diagnose(capture, catalogue, "", () => 0).causes;
+/** Causes, and what they explain: with the output that proves the better cause gone, the lesser one stands alone. */
+const foundIn = (capture: Capture): Set<string> => new Set(causesOf(capture).flatMap((cause) => [cause.rule, ...cause.explains]));
 
 /** Causes of a capture that shows less, beyond those that the whole one has. */
 function invented(path: string, allowed: ReadonlySet<string>, less: Capture, lost: string): string[] {
@@ -59,7 +61,7 @@ function cuts(text: string, count: number): string[] {
 describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
   test("nothing is invented when one output is missing, failed or its tool is not there", async () => {
     const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
-    const allowed = new Set(causesOf(capture).map((cause) => cause.rule));
+    const allowed = foundIn(capture);
     capture.outputs.forEach((output, i) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
@@ -71,7 +73,7 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
 
   test("nothing is invented when one output is cut", async () => {
     const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
-    const allowed = new Set(causesOf(capture).map((cause) => cause.rule));
+    const allowed = foundIn(capture);
     capture.outputs.forEach((output, i) => {
       for (const text of output.text === "" ? [] : cuts(output.text, 6)) {
         const cut = changed(capture, i, { text, truncated: true });

@@ -158,6 +158,19 @@ describe("asked for: /netcheck node2 vs node3", () => {
     expect(bench.chat.posts.has(`${newest?.id}/comparison`)).toBe(true);
   });
 
+  test("a step that fails in the middle and is repeated posts and records once", async () => {
+    fleet.captures = { node2: fault };
+    const trouble = new Set(["post inc-1/comparison", "update root"]);
+    bench.chat.trouble = (call, what) => {
+      if (trouble.delete(`${call} ${what}`)) throw Object.assign(new Error("slack: try again"), { retryable: true });
+    };
+    await ask("node2", ["node3"]);
+    expect(trouble.size).toBe(0);
+    expect(fleet.seen).toEqual(["node2", "node3"]);
+    expect(await bench.events("compared")).toHaveLength(1);
+    expect([...bench.chat.posts.keys()]).toEqual(["inc-1/root", "inc-1/diagnosis", "inc-1/comparison", "inc-1-fix/proposal"]);
+  });
+
   test("many differences: all of them are attached", async () => {
     const other: Capture = {
       ...healthy,
