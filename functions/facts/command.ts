@@ -60,7 +60,7 @@ const WRAPPERS: Record<string, readonly string[]> = {
 export function commandLine(command: string | readonly string[]): CommandLine {
   const all = typeof command === "string" ? words(withoutPrompt(command)) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
-  let filtered = cut !== -1 && all[cut] === "|";
+  let filtered = cut !== -1 && all[cut] === "|" && !HARMLESS.test(all.slice(cut).join(" "));
   let rest = withoutRedirections(cut === -1 ? all : all.slice(0, cut));
   let foreign = false;
   for (let step = 0; step < 16 && rest.length > 0; step++) {
@@ -95,6 +95,9 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   filtered = filtered && rest.length > 0;
   return { argv: rest, filtered, foreign };
 }
+
+/** Pipes in which no line is lost or moved. */
+const HARMLESS = /^(?:\| (?:jq \.|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t) ?)+$/;
 
 const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
 /** Options of these tools, and of ssh, with a value in the next word. */
@@ -158,8 +161,14 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
   return argv.slice(i);
 }
 
-/** A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `$ `, `# `, `> `. */
-const PROMPT = /^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)/;
+/**
+ * A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `core@host ~ $ `, `n1:~ # `, `sh-4.4# `, `$ `, `# `, and the
+ * signs of prompts that people adorn (`➜  ~ `, `❯ `).
+ */
+const HOST = String.raw`[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
+const PROMPT = new RegExp(
+  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[\w.-]{1,64}:[~/][^\s#$%]{0,80}|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
+);
 
 /** The command behind a shell prompt; the text itself if there is none. */
 export function withoutPrompt(text: string): string {

@@ -30,6 +30,8 @@ const NftChain = z.object({
   /** As printed: a number in JSON, `dstnat`, `filter - 10` or a number in text. */
   priority: z.string().optional(),
   policy: z.string().optional(),
+  /** The line of hook, priority and policy, where it is not the chain's own (text). */
+  hookLine: z.int().optional(),
   /** Of chains at ingress and egress; several are separated by commas. */
   device: z.string().optional(),
   /** All rules of the chain were seen. */

@@ -71,7 +71,7 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
         block.elements += countElements(content.slice("elements = ".length), begun, block.members);
         if (begun.depth > 0) counting = begun;
       } else if (!SET_LINE.test(content)) unparsed.add(line, content);
-    } else if (content.startsWith("type ") && HOOK.test(content)) Object.assign(block.chain, hookOf(content));
+    } else if (content.startsWith("type ") && HOOK.test(content)) Object.assign(block.chain, hookOf(content), { hookLine: line });
     else if (!CHAIN_LINE.test(content)) {
       const state = scan(content, newScan());
       if (state.depth > 0) open = { line, parts: [content], scan: state };

@@ -24,7 +24,7 @@ type Condition = (flow: Flow, marks: Marks) => Answer;
 type Test = (value: string, flow: Flow, marks: Marks) => Answer;
 type Sets = ReadonlyMap<string, NftSet>;
 
-/** The tables that iptables-nft keeps: the iptables fact has their rules, and reads them better. */
+/** The tables that iptables-nft keeps. Where iptables was asked too, its fact has their rules, and reads them better. */
 const IPTABLES_TABLES = new Set(["raw", "mangle", "nat", "filter", "security"]);
 const STAGES: Readonly<Record<string, BaseChain["stage"]>> = {
   prerouting: "prerouting",
@@ -67,13 +67,14 @@ export function nftBases(value: Nft, family: Packet["family"], withIptables: boo
       return result;
     };
     bases.push({
-      owner: `${base.family} ${base.table}`,
+      // without iptables' own output these tables are all that is known of it
+      owner: base.family !== "inet" && IPTABLES_TABLES.has(base.table) ? "iptables-nft" : `${base.family} ${base.table}`,
       stage: STAGES[base.hook ?? ""] ?? "forward",
       priority: priorityOf(base.priority ?? "0"),
       table: base.table,
       name: base.name,
       policy: base.policy === "drop" ? "drop" : base.policy === undefined || base.policy === "accept" ? "accept" : "unknown",
-      row: base,
+      row: { ...base, line: base.hookLine ?? base.line },
       chain,
     });
   }

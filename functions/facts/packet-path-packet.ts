@@ -36,7 +36,7 @@ export interface Flow {
   /** undefined: unknown. */
   readonly source: Range | undefined;
   readonly destination: Range | undefined;
-  /** At "prerouting" no rule can know where it goes out, at "postrouting" … */
+  /** At "prerouting" no rule can know where it goes out. */
   stage: Stage;
 }
 export type Stage = "prerouting" | "input" | "forward" | "output" | "postrouting";

@@ -227,20 +227,20 @@ function overlays(view: NodeView, family: Family, uplink: string | undefined): P
     // a tunnel that leads nowhere is a leftover, or the device that a module makes by itself
     if (carrier.protocol === "ipencap" && !view.routes.some((route) => route.interface === overlay && route.gateway !== undefined)) continue;
     const peer = view.fdb.find((row) => row.interface === overlay && row.destination !== undefined && addressFamily(row.destination) === family)?.destination;
-    const remote = peer === undefined ? {} : { peer };
+    const [from, to] = peer === undefined ? [{}, {}] : [{ source: peer }, { destination: peer }];
     for (const state of ["NEW", "ESTABLISHED"] as const) {
       const base = { family, state, ...carrier };
       probes.push({
         name: "overlay-in",
         network: "kubernetes",
         overlay,
-        packet: { ...base, hook: "input", inInterface: through, destination: local, ...(remote.peer === undefined ? {} : { source: remote.peer }) },
+        packet: { ...base, hook: "input", inInterface: through, destination: local, ...from },
       });
       probes.push({
         name: "overlay-out",
         network: "kubernetes",
         overlay,
-        packet: { ...base, hook: "output", outInterface: through, source: local, ...(remote.peer === undefined ? {} : { destination: remote.peer }) },
+        packet: { ...base, hook: "output", outInterface: through, source: local, ...to },
       });
     }
   }

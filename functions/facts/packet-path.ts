@@ -108,6 +108,8 @@ export const packetPath = defineDerivedFact<PacketPath>({
   id: "packet-path",
   title: "What the firewall does with the traffic of pods, containers, machines and tunnels",
   from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log"],
+  // without them a verdict is undetermined at worst
+  optional: ["ipset", "fdb", "kernel-log"],
   schema: PacketPath,
   derive(values: Sources) {
     const view: NodeView = {

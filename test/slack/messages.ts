@@ -34,6 +34,7 @@ const diagnosis = {
   lines: 345,
   fixProblem: "",
   noFix: false,
+  source: "",
 };
 const proposal = {
   incident: "inc-0123456789ab",
@@ -118,6 +119,7 @@ export const MESSAGES: Readonly<Record<string, Readonly<Record<string, unknown>>
   },
   "diagnosis/cause": diagnosis,
   "diagnosis/no-fix": { ...diagnosis, again: true, noFix: true, fixProblem: "the rule names two chains" },
+  "diagnosis/from-file": { ...diagnosis, noFix: true, source: "sosreport-node2.tar.xz" },
   "diagnosis/healthy": {
     ...diagnosis,
     again: true,

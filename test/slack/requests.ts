@@ -15,11 +15,16 @@ export interface Envelope {
 }
 
 /** A signed form as a Lambda event. */
-export function signed(form: Readonly<Record<string, string>>, { timestamp = now(), secret = SECRET, headers = {}, base64 = false }: Envelope = {}): HttpEvent {
-  const body = new URLSearchParams(form).toString();
+export const signed = (form: Readonly<Record<string, string>>, envelope: Envelope = {}): HttpEvent =>
+  envelop(new URLSearchParams(form).toString(), "application/x-www-form-urlencoded", envelope);
+
+/** A signed event of the Events API as a Lambda event. */
+export const signedEvent = (payload: unknown, envelope: Envelope = {}): HttpEvent => envelop(JSON.stringify(payload), "application/json", envelope);
+
+function envelop(body: string, contentType: string, { timestamp = now(), secret = SECRET, headers = {}, base64 = false }: Envelope): HttpEvent {
   return {
     headers: {
-      "content-type": "application/x-www-form-urlencoded",
+      "content-type": contentType,
       "user-agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
       "x-slack-request-timestamp": String(timestamp),
       "x-slack-signature": sign(secret, timestamp, body),
@@ -49,6 +54,52 @@ export function command(text: string, fields: Readonly<Record<string, string>> =
     ...fields,
   };
 }
+
+/** A mention of the bot (`<@U0BOT>` in the text) outside of threads. `fields` replaces parts of the event. */
+export function mention(text: string, fields: Readonly<Record<string, unknown>> = {}, envelope: Readonly<Record<string, unknown>> = {}): object {
+  return {
+    token: "deprecated",
+    team_id: "T0001",
+    context_team_id: "T0001",
+    context_enterprise_id: null,
+    api_app_id: "A0001",
+    event: {
+      type: "app_mention",
+      user: "U0001",
+      text,
+      ts: "1700000000.000100",
+      channel: "C0001",
+      event_ts: "1700000000.000100",
+      team: "T0001",
+      client_msg_id: "5d7c0000-0000-4000-8000-000000000001",
+      blocks: [],
+      ...fields,
+    },
+    type: "event_callback",
+    event_id: "Ev0001",
+    event_time: 1_700_000_000,
+    authorizations: [{ enterprise_id: null, team_id: "T0001", user_id: "U0BOT", is_bot: true, is_enterprise_install: false }],
+    is_ext_shared_channel: false,
+    ...envelope,
+  };
+}
+
+/** A file as Slack puts it into an event. */
+export const file = (name: string, fields: Readonly<Record<string, unknown>> = {}): object => ({
+  id: "F0001",
+  created: 1_700_000_000,
+  name,
+  title: name,
+  mimetype: "application/octet-stream",
+  filetype: "binary",
+  user: "U0001",
+  size: 3808,
+  mode: "hosted",
+  is_external: false,
+  url_private: `https://files.slack.com/files-pri/T0001-F0001/${name}`,
+  url_private_download: `https://files.slack.com/files-pri/T0001-F0001/download/${name}`,
+  ...fields,
+});
 
 /** The form of a click on a button of a message in a thread. `fields` replaces parts of the payload. */
 export function click(actionId: string, value: string | undefined, fields: Readonly<Record<string, unknown>> = {}): Record<string, string> {

@@ -13,7 +13,7 @@ import { work } from "../../functions/triage/workflow.ts";
 import { pass, VirtualClock } from "../local/virtual-clock.ts";
 import { FileNode } from "./file-node.ts";
 import { FileSlack } from "./file-slack.ts";
-import { ALICE, BOB, CHANNEL, configOf, report } from "./harness.ts";
+import { ALICE, BOB, CHANNEL, configOf, importerOf, report } from "./harness.ts";
 import { intercept } from "./intercept.ts";
 import { catalogueOf, root } from "./runbooks.ts";
 
@@ -63,6 +63,7 @@ export async function live(directory: string, reached: (point: string) => void):
     targets: configuredTargets(async () => configOf()),
     transport: () => transport,
     scripts,
+    importer: importerOf({}),
     store,
     chat: watched("chat", slackChat({ client: slack.client, store, render, draw: async () => Buffer.from("a picture"), log: () => undefined })),
     members: async () => [BOB.id],

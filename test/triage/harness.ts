@@ -1,13 +1,17 @@
+import { copyFileSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { durableHandler } from "../../functions/durable/handler.ts";
+import { sharedImporter } from "../../functions/imports/shared.ts";
 import { Engine, type Execution } from "../../functions/local/engine.ts";
 import { workOn } from "../../functions/local/work.ts";
 import type { Catalogue } from "../../functions/rules/load.ts";
 import { loadReport } from "../../functions/slack/report.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { scripts } from "../../functions/transports/script.ts";
+import { sha256 } from "../../functions/triage/audit.ts";
 import { Config } from "../../functions/triage/config.ts";
-import type { Actor, AuditEvent, Click, Incident, Ports, Proposal, Transport, WorkEvent } from "../../functions/triage/ports.ts";
+import type { Actor, AuditEvent, Click, Importer, Incident, PasteRequest, Ports, Proposal, Transport, WorkEvent } from "../../functions/triage/ports.ts";
 import { configuredTargets } from "../../functions/triage/targets.ts";
 import { work } from "../../functions/triage/workflow.ts";
 import { pass, VirtualClock } from "../local/virtual-clock.ts";
@@ -29,6 +33,19 @@ export function configOf(policy: unknown[] = [{ id: "sre", effect: "allow", appr
 const loaded = catalogueOf();
 export const report = loadReport(join(root, "templates/report.md.hbs"));
 
+/** The real importer on files of the repository: `files` says which one is shared under a name. Of any other the chat knows nothing. */
+export const importerOf = (files: Readonly<Record<string, string>>): Importer =>
+  sharedImporter({
+    fetch: async ({ name }, path) => {
+      const from = files[name];
+      if (from === undefined) throw new Error("Slack does not have it any more");
+      copyFileSync(from, path);
+      const content = readFileSync(from);
+      return { bytes: content.length, sha256: sha256(content) };
+    },
+    directory: tmpdir(),
+  });
+
 /** The whole workflow on the embedded engine with its real store, a scripted node, a recording chat, and time moved by hand. */
 export class Bench {
   readonly clock = new VirtualClock();
@@ -41,6 +58,8 @@ export class Bench {
   catalogue: Catalogue = loaded;
   readonly groups: Record<string, readonly string[]> = { S_SRE: [BOB.id, CAROL.id] };
   readonly logged: string[] = [];
+  /** Files in the chat: name → where it is in the repository. */
+  readonly files: Record<string, string> = {};
   readonly ports: Ports;
   #clicks = 0;
 
@@ -52,6 +71,7 @@ export class Bench {
       targets: configuredTargets(async () => this.config),
       transport: (): Transport => this.node,
       scripts,
+      importer: importerOf(this.files),
       store: this.store,
       chat: this.chat,
       members: async (group) => this.groups[group] ?? [],
@@ -72,6 +92,14 @@ export class Bench {
   /** Somebody asks about a target; returns when nothing moves any more, with the id of the incident. */
   async ask(target = "node2", id = "inc-1", requester: Actor = ALICE): Promise<string> {
     this.engine.execute(id, { kind: "triage", request: { incident: id, target, requester, place: { channel: CHANNEL, responseUrl: "https://hooks/1" } } });
+    await this.pass(60);
+    return id;
+  }
+
+  /** Somebody drops files or text beside a mention; returns when nothing moves any more. */
+  async paste(more: Partial<PasteRequest>, id = "inc-1"): Promise<string> {
+    const request: PasteRequest = { incident: id, requester: ALICE, place: { channel: CHANNEL, thread: "0.900" }, files: [], text: "", problem: "", ...more };
+    this.engine.execute(id, { kind: "paste", request });
     await this.pass(60);
     return id;
   }

@@ -17,11 +17,12 @@ const RULES = [RULE, "conntrack-invalid-drops", OTHER_RULE, "linklocal-neighbor-
 /**
  * The real catalogue, of the rules above only: what the workflow does must not depend on how many rules there are, or on one that is being written.
  * @param edit changes the text of the fix, as a new release of the catalogue would
+ * @param more rules that a test is about
  */
-export function catalogueOf(edit: (fix: string) => string = (text) => text): Catalogue {
+export function catalogueOf(edit: (fix: string) => string = (text) => text, more: readonly string[] = []): Catalogue {
   const folder = mkdtempSync(join(tmpdir(), "netcheck-runbooks-"));
   try {
-    for (const part of ["fixes", "netcheck", ...RULES.map((id) => `rules/${id}`)])
+    for (const part of ["fixes", "netcheck", ...[...RULES, ...more].map((id) => `rules/${id}`)])
       cpSync(join(root, "runbooks", part), join(folder, part), { recursive: true, filter: (path) => !path.endsWith("/fixtures") });
     const file = join(folder, "fixes", FIX, "fix.yaml");
     writeFileSync(file, edit(readFileSync(file, "utf8")));
