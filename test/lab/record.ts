@@ -16,6 +16,9 @@ import { RULES } from "./rules.ts";
 const chosen = process.argv.slice(2).length > 0 ? incidents.filter((incident) => process.argv.includes(incident)) : incidents;
 const rules = new URL("../../runbooks/rules/", import.meta.url).pathname;
 
+/** Programs that tell of the host, not of the node: of other experiments, and of who works here. What stands in their place. */
+const HOST: Readonly<Record<string, string>> = { dmesg: "", ps: "    PID COMMAND\n      1 /sbin/init\n", journalctl: "-- No entries --\n" };
+
 for (const incident of chosen) {
   const lab = await startLab([incident], { suffix: `rec${process.pid}` });
   const [node] = lab.nodes;
@@ -28,8 +31,7 @@ for (const incident of chosen) {
       const folder = join(rules, RULES[incident], "fixtures", `lab-${state}`);
       const kept = existsSync(join(folder, "expect.yaml"));
       rmSync(join(folder, "outputs"), { recursive: true, force: true });
-      // the kernel log is the host's, not the node's: it would tell of other experiments
-      writeCaptureDirectory(withoutHostLog(capture), folder);
+      writeCaptureDirectory(withoutHost(capture), folder);
       if (!kept) writeFileSync(join(folder, "expect.yaml"), expect);
       process.stdout.write(`${folder}: ${capture.outputs.length} outputs\n`);
     };
@@ -47,6 +49,10 @@ for (const incident of chosen) {
   }
 }
 
-function withoutHostLog(capture: Capture): Capture {
-  return { ...capture, outputs: capture.outputs.map((output) => (output.argv?.[0] === "dmesg" ? { ...output, text: "" } : output)) };
+function withoutHost(capture: Capture): Capture {
+  const instead = (output: Capture["outputs"][number]): string => {
+    const text = HOST[output.argv?.[0] ?? ""];
+    return text === undefined || output.text === "" ? output.text : text;
+  };
+  return { ...capture, outputs: capture.outputs.map((output) => ({ ...output, text: instead(output) })) };
 }
