@@ -31,7 +31,9 @@ export function merge(parts: readonly Part<Iptables>[]): Iptables {
   const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
   const named = <R extends { family: Family; backend: Backend }>(row: R): R =>
     row.backend === "unknown" && unnamed[row.family] !== "unknown" ? { ...row, backend: unnamed[row.family] } : row;
-  return { chains: value.chains.map(named), rows: value.rows.map(named), warnings: views.flatMap((view) => view.warnings), programs };
+  const renamed = unnamed.ipv4 !== "unknown" || unnamed.ipv6 !== "unknown";
+  const { chains, rows } = renamed ? { chains: value.chains.map(named), rows: value.rows.map(named) } : value;
+  return { chains, rows, warnings: views.flatMap((view) => view.warnings), programs };
 }
 
 interface Settled extends Iptables {
@@ -54,10 +56,7 @@ function settled(part: Part<Iptables>): Settled {
 
 /** True if a backend was used: rules, chains of its own, or a policy that is not the default. */
 function holdsRules(view: Iptables, family: Family, backend: Backend): boolean {
-  return (
-    view.rows.some((row) => row.family === family && row.backend === backend) ||
-    view.chains.some((chain) => chain.family === family && chain.backend === backend && chain.policy !== "ACCEPT")
-  );
+  return view.chains.some((chain) => chain.family === family && chain.backend === backend && (chain.rules > 0 || chain.policy !== "ACCEPT"));
 }
 
 /** The backend of the program that does not name it (`iptables`), as far as one of its outputs tells. */
@@ -97,6 +96,7 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
   const chains: IptablesChain[] = [];
   const rows: IptablesRow[] = [];
   for (const family of ["ipv4", "ipv6"] as const) {
+    if (!views.some((view) => view.chains.some((chain) => chain.family === family))) continue;
     const unnamed = aliasOfUnnamed(views, family);
     const backendOf = (backend: Backend) => (backend === "unknown" ? unnamed : backend);
     const used = new Set(BACKENDS.filter((backend) => views.some((view) => holdsRules(view, family, backend))).map(backendOf));
@@ -106,8 +106,9 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
     const [only] = candidates;
     if (only === undefined) continue;
     if (candidates.length === 1) {
-      for (const chain of only.chains) if (shows(chain)) chains.push(chain);
-      for (const row of only.rows) if (shows(row)) rows.push(row);
+      const all = only.chains.every(shows);
+      for (const chain of only.chains) if (all || shows(chain)) chains.push(chain);
+      for (const row of only.rows) if (all || shows(row)) rows.push(row);
       continue;
     }
     const keyOf = (backend: Backend, table: string, chain: string) => `${used.size > 1 ? backendOf(backend) : ""} ${table} ${chain}`;

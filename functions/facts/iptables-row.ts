@@ -216,8 +216,56 @@ export const COUNTER = /^\d{1,20}[KMGT]?$/;
 
 /** The number behind a counter: 148K is 148,000. Beyond 2^53 it is cut to that. */
 export function counter(text: string): number {
-  const unit = { K: 1e3, M: 1e6, G: 1e9, T: 1e12 }[text.at(-1) as "K"];
+  const unit = text.charCodeAt(text.length - 1) > NINE ? UNITS[text.at(-1) as "K"] : undefined;
   return Math.min(unit === undefined ? Number(text) : Number(text.slice(0, -1)) * unit, Number.MAX_SAFE_INTEGER);
+}
+const NINE = 57;
+const UNITS = { K: 1e3, M: 1e6, G: 1e9, T: 1e12 } as const;
+
+/**
+ * A rule with nothing in it yet. All fields that a rule can have are there from the start, so that a hundred thousand of them have one layout:
+ * fields that are added later cost an allocation each.
+ */
+export function blankRow(line: number, chain: IptablesChain, position: number, states: string[]): IptablesRow {
+  const row: { [Key in keyof IptablesRow]-?: IptablesRow[Key] | undefined } & { output: number | undefined } = {
+    line,
+    family: chain.family,
+    backend: chain.backend,
+    table: chain.table,
+    chain: chain.name,
+    position,
+    target: undefined,
+    goto: false,
+    protocol: "all",
+    protocolNegated: false,
+    source: undefined,
+    sourceNegated: false,
+    destination: undefined,
+    destinationNegated: false,
+    inInterface: undefined,
+    inInterfaceNegated: false,
+    outInterface: undefined,
+    outInterfaceNegated: false,
+    states,
+    statesNegated: false,
+    mark: undefined,
+    markNegated: false,
+    setMark: undefined,
+    toDestination: undefined,
+    toSource: undefined,
+    sourcePort: undefined,
+    sourcePortNegated: false,
+    destinationPort: undefined,
+    destinationPortNegated: false,
+    comment: undefined,
+    rejectWith: undefined,
+    packets: undefined,
+    bytes: undefined,
+    packetsDelta: undefined,
+    spec: "",
+    output: undefined,
+  };
+  return row as IptablesRow;
 }
 
 export function setSource(row: IptablesRow, text: string, negated: boolean): void {

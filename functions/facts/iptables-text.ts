@@ -2,7 +2,7 @@ import { commandLine } from "./command.ts";
 import { type Input, type Parsed, UnparsedLines } from "./fact.ts";
 import { type Columns, columnsOf, readColumns } from "./iptables-columns.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
-import { type Backend, COUNTER, counter, type Family, type Iptables, type IptablesChain, type IptablesRow, Names, WARNING } from "./iptables-row.ts";
+import { type Backend, blankRow, COUNTER, counter, type Family, type Iptables, type IptablesChain, type IptablesRow, Names, WARNING } from "./iptables-row.ts";
 import { readOptions } from "./iptables-rule.ts";
 import { isPrompt } from "./paste.ts";
 
@@ -177,27 +177,7 @@ export class Reader {
 
   /** A rule of the chain with nothing in it yet. It takes the next position even if it turns out to be unreadable. */
   #row(line: number, chain: OpenChain): IptablesRow {
-    return {
-      line,
-      family: this.#family,
-      backend: this.#backend,
-      table: chain.row.table,
-      chain: chain.row.name,
-      position: ++chain.position,
-      goto: false,
-      protocol: "all",
-      protocolNegated: false,
-      sourceNegated: false,
-      destinationNegated: false,
-      inInterfaceNegated: false,
-      outInterfaceNegated: false,
-      states: NO_STATES,
-      statesNegated: false,
-      markNegated: false,
-      sourcePortNegated: false,
-      destinationPortNegated: false,
-      spec: "",
-    };
+    return blankRow(line, chain.row, ++chain.position, NO_STATES);
   }
 
   #chainNamed(line: number, name: string): OpenChain {

@@ -59,7 +59,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     if (!factIds.has(id)) throw new CompileError(path, `there is no fact "${id}"; facts are ${[...factIds].join(", ")}`);
   });
   const used = new Set<string>();
-  let env = environment.clone();
+  const env = environment.clone();
   const compile = (path: (string | number)[], source: string, accept: (type: string) => string | undefined): Program => {
     const program = compileExpression(env, path, source);
     const wrong = accept(program.type);
@@ -78,7 +78,6 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     if (reserved(name)) throw new CompileError(["let", name], `"${name}" is a word of CEL`);
     const program = compile(["let", name], source, () => undefined);
     lets.push({ name, program });
-    env = env.clone();
     env.registerVariable(name, program.type);
   }
   const when = compile(["when"], file.when, bool);
