@@ -4,6 +4,7 @@ import ipaddr from "ipaddr.js";
 import type { z } from "zod";
 import { derivedFacts, facts } from "../facts/index.ts";
 import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
+import { type Converter, identity, viewClass } from "./view.ts";
 
 /**
  * CEL over the facts: the environment that rules are checked against and evaluated in.
@@ -13,7 +14,6 @@ import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
 /** Name of a fact as a CEL variable. */
 export const variableOf = (factId: string): string => factId.replaceAll("-", "_");
 
-type Converter = (value: unknown) => unknown;
 interface CelType {
   readonly name: string;
   readonly convert: Converter;
@@ -82,57 +82,6 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
   }
 }
 
-/** No fact has a field of this name. */
-const SOURCE = Symbol("source");
-const KEYS = Symbol("keys");
-
-/** The fields of a fact's object as CEL sees it, those that are there; undefined for any other value. */
-export function fieldsOf(value: object): [string, unknown][] | undefined {
-  const keys = (value as { [KEYS]?: readonly string[] })[KEYS];
-  return keys?.map((key): [string, unknown] => [key, (value as Record<string, unknown>)[key]]).filter(([, field]) => field !== undefined);
-}
-
-/**
- * A class whose instances show a fact's object as CEL wants it: whole numbers as BigInt, lists of views. Views, not copies: a node may have a
- * 100,000 rows of which the rules look at two fields.
- */
-function viewClass(name: string, shape: readonly { readonly key: string; readonly convert: Converter }[]): new (source: Record<string, unknown>) => object {
-  class View {
-    readonly [SOURCE]: Record<string, unknown>;
-    constructor(source: Record<string, unknown>) {
-      this[SOURCE] = source;
-    }
-    /** The fact's own object, for whoever prints a row. */
-    toJSON(): unknown {
-      return this[SOURCE];
-    }
-  }
-  Object.defineProperty(View, "name", { value: name });
-  Object.defineProperty(View.prototype, KEYS, { value: shape.map(({ key }) => key) });
-  for (const { key, convert } of shape) {
-    Object.defineProperty(View.prototype, key, {
-      get(this: View): unknown {
-        const item = this[SOURCE][key];
-        if (item === undefined || convert === identity) return item;
-        const converted = convert(item);
-        // a list is converted once
-        if (Array.isArray(converted)) Object.defineProperty(this, key, { value: converted });
-        return converted;
-      },
-    });
-  }
-  // not fields of the type, so rules cannot see them: what evidence is made of
-  for (const key of ["output", "text"])
-    if (!shape.some((field) => field.key === key))
-      Object.defineProperty(View.prototype, key, {
-        get(this: View): unknown {
-          return this[SOURCE][key];
-        },
-      });
-  return View;
-}
-
-const identity: Converter = (value) => value;
 const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 const patterns = new Map<string, ReturnType<typeof RE2JS.compile>>();
@@ -226,11 +175,11 @@ export const fieldKinds: FieldKinds = (variable, list) => {
   const rows = definition(definition(fact?.schema).shape?.[list]);
   const shape = definition(rows.element).shape;
   if (rows.type !== "array" || shape === undefined) return undefined;
-  const kinds: Record<string, "required" | "optional" | "list"> = {};
+  const kinds: Record<string, "required" | "few" | "optional" | "list"> = {};
   for (const [name, schema] of Object.entries(shape)) {
     const { type, innerType, element } = definition(schema);
     const text = (one: string): boolean => one === "string" || one === "enum";
-    if (text(type)) kinds[name] = "required";
+    if (text(type)) kinds[name] = type === "enum" ? "few" : "required";
     else if (type === "optional" && text(definition(innerType).type)) kinds[name] = "optional";
     else if (type === "array" && text(definition(element).type)) kinds[name] = "list";
   }

@@ -1,4 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
+import { SOURCE } from "./view.ts";
 
 /**
  * Lets a rule look only at the rows that can matter. `iptables.rows.filter(r, r.chain == "FORWARD" && …)` walks 100,000 rows for the three of one chain,
@@ -15,8 +16,8 @@ interface Condition {
   readonly values: readonly string[];
 }
 
-/** Which fields a list's rows have: "required", "optional", or "list" for a list of texts. */
-export type FieldKinds = (fact: string, list: string) => Readonly<Record<string, "required" | "optional" | "list">> | undefined;
+/** Which fields a list's rows have: "required" (of them those with "few" values), "optional", or "list" for a list of texts. */
+export type FieldKinds = (fact: string, list: string) => Readonly<Record<string, "required" | "few" | "optional" | "list">> | undefined;
 
 /** The name of the function that the rewritten expression calls. A rule cannot call it: it takes lists that no rule can write. */
 export const NARROW = "narrow__";
@@ -55,9 +56,11 @@ function conditionsOf(predicate: ASTNode, variable: string, fields: Readonly<Rec
     const condition = conditionOf(part, variable);
     if (condition === undefined) continue;
     const kind = fields[condition.field];
-    if (kind === "required" || kind === "list" || (kind === "optional" && guarded.has(condition.field))) found.push(condition);
+    if (kind === "required" || kind === "few" || kind === "list" || (kind === "optional" && guarded.has(condition.field))) found.push(condition);
   }
-  return found;
+  // what has few values parts the rows least, and is looked at last
+  const last = ({ field }: Condition): number => (fields[field] === "few" || field === "table" ? 1 : 0);
+  return found.sort((a, b) => last(a) - last(b));
 }
 
 function conjunction(node: ASTNode): ASTNode[] {
@@ -122,7 +125,8 @@ function visit(node: unknown, see: (node: ASTNode) => void): void {
 
 // ---- at run time -----------------------------------------------------------------------------------------------------------------------------
 
-type Row = Readonly<Record<string, unknown>>;
+/** A row as CEL sees it. */
+type Row = { readonly [SOURCE]: Readonly<Record<string, unknown>> };
 /** Places in the list by value, in order. */
 type Index = ReadonlyMap<string, readonly number[]>;
 
@@ -142,6 +146,7 @@ export function narrow(rows: readonly Row[], conditions: readonly (readonly stri
     if (size >= least) continue;
     best = places;
     least = size;
+    if (least <= rows.length / 50) break;
   }
   if (best === undefined) return rows;
   const order = best.length === 1 ? (best[0] as readonly number[]) : [...new Set(best.flat())].sort((a, b) => a - b);
@@ -170,7 +175,8 @@ function indexOf(rows: readonly Row[], field: string): Index {
       else group.push(place);
     };
     rows.forEach((row, place) => {
-      const value = row[field];
+      // past the view: texts are the same in the row behind it
+      const value = row[SOURCE][field];
       if (Array.isArray(value)) for (const member of new Set(value)) add(member, place);
       else add(value, place);
     });

@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import { kubeRules } from "./kube-rules.ts";
 import { type Figure, median, ms, run, sideBySide, times } from "./measure.ts";
 
-const child = fileURLToPath(new URL("scale-child.ts", import.meta.url));
+const source = fileURLToPath(new URL("scale-child.ts", import.meta.url));
 const count = new Intl.NumberFormat("en-US");
 
 interface Inner {
@@ -16,6 +17,19 @@ interface Inner {
 /** How the cost of facts and rules grows with lines and with rules, beside what any reader of the file has to pay. */
 export async function benchScale(folder: string): Promise<Figure[]> {
   const figures: Figure[] = [];
+  // as in production, without the reader of TypeScript in memory
+  const child = join(folder, "scale-child.mjs");
+  await build({
+    entryPoints: [source],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    outfile: child,
+    banner: { js: BANNER },
+    logLevel: "warning",
+  });
+  const inner = innerOf(child);
   for (const lines of [10_000, 100_000, 1_000_000]) {
     const capture = captureOf(join(folder, `scale-${lines}`), kubeRules(lines));
     const file = join(capture, "outputs/iptables-save.txt");
@@ -66,10 +80,16 @@ export async function benchScale(folder: string): Promise<Figure[]> {
   return figures;
 }
 
-const inner =
+// as functions/cli.ts sets it
+const NURSERY = ["--max-semi-space-size=4"];
+const BANNER = 'import{createRequire}from"node:module";const require=createRequire(import.meta.url);';
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+
+const innerOf =
+  (child: string) =>
   (capture: string, ruleset: number, mode = "cold") =>
   async (): Promise<Inner> =>
-    JSON.parse((await run([process.execPath, "--max-old-space-size=4096", child, capture, String(ruleset), mode])).stdout) as Inner;
+    JSON.parse((await run([process.execPath, "--max-old-space-size=4096", ...NURSERY, child, runbooks, capture, String(ruleset), mode])).stdout) as Inner;
 
 const bareSplit = (file: string) => async (): Promise<number> => {
   const source = `const t=performance.now();const n=require("fs").readFileSync(${JSON.stringify(file)},"utf8").split("\\n").length;console.log(performance.now()-t,n)`;

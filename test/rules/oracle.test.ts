@@ -6,10 +6,10 @@ import { RE2JS } from "@bufbuild/re2";
 import ipaddr from "ipaddr.js";
 import { describe, expect, test } from "vitest";
 import { readFacts } from "../../functions/facts/read.ts";
-import { fieldsOf } from "../../functions/rules/cel.ts";
 import type { Program, Rule } from "../../functions/rules/compile.ts";
 import { attempt, Facts } from "../../functions/rules/evaluate.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
+import { fieldsOf } from "../../functions/rules/view.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 
 /**
