@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WebClient } from "@slack/web-api";
 import { durableHandler } from "../durable/handler.ts";
+import { sharedImporter } from "../imports/shared.ts";
 import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
 import { slackChat } from "../slack/chat.ts";
 import { loadPicture } from "../slack/diagram.ts";
+import { slackFiles } from "../slack/files.ts";
 import { loadTemplates, type Renderer } from "../slack/render.ts";
 import { loadReport } from "../slack/report.ts";
 import { SqliteStore } from "../store/sqlite.ts";
@@ -70,6 +72,9 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const store = new SqliteStore(join(directory, "store.sqlite"));
   const engine = new Engine({ file: join(directory, "engine.sqlite") });
   const engineWork = workOn(engine);
+  const incoming = join(directory, "incoming");
+  // of a process that was killed; none lives, or the engine would not have started
+  rmSync(incoming, { recursive: true, force: true });
   const transports: Record<string, Transport> = {
     local: localTransport({ directory: join(directory, "jobs"), enter: options.enter ?? (() => []) }),
     replay: replayTransport({ directory: join(directory, "replay"), captures: capturesOf(join(root, "runbooks")) }),
@@ -93,6 +98,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
           return transport;
         },
         scripts,
+        importer: sharedImporter({ fetch: slackFiles(client), directory: incoming }),
         store,
         chat: slackChat({ client, store, render, draw, log }),
         members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { type Block, type Element, elementsOf } from "../slack/block-kit.ts";
 import type { AppLink, Delivery } from "./app-link.ts";
-import { type Chat, type Message, SlackError, type User, type View } from "./chat.ts";
+import { type Chat, type Message, SlackError, type StoredFile, type User, type View } from "./chat.ts";
 import { problemsOf, stateOf, statesOf, type Values } from "./inputs.ts";
 import type { Kept, KeptMap } from "./kept.ts";
-import { type Json, messageJson, optional, viewJson } from "./web-api.ts";
+import { fileJson, type Json, messageJson, optional, viewJson } from "./web-api.ts";
 
 /** How a gesture of a person ended: `error` is a sentence for that person, `errors` are such sentences by block id of a modal. */
 export type Outcome = { readonly ok: true } | { readonly ok: false; readonly error?: string; readonly errors?: Readonly<Record<string, string>> };
@@ -20,9 +20,11 @@ export interface CommandGesture {
 export interface MessageGesture {
   readonly user: string;
   readonly channel: string;
-  /** As typed: `@netcheck` becomes a mention. */
+  /** As typed: `@netcheck` becomes a mention. May be empty beside files. */
   readonly text: string;
   readonly threadTs?: string | undefined;
+  /** Ids of files that the same person has uploaded and not shared yet. */
+  readonly files?: readonly string[] | undefined;
 }
 export interface ClickGesture {
   readonly user: string;
@@ -111,7 +113,15 @@ export class Interactions {
   async message(gesture: MessageGesture): Promise<Outcome> {
     const channel = this.#chat.channel(gesture.channel);
     const text = this.#encode(gesture.text);
-    const message = this.#chat.post({ channel: channel.id, user: gesture.user, text, threadTs: gesture.threadTs });
+    const files = (gesture.files ?? []).map((id) => this.#unshared(id, gesture.user));
+    const message = this.#chat.post({
+      channel: channel.id,
+      user: gesture.user,
+      text,
+      threadTs: gesture.threadTs,
+      ...(files.length === 0 ? {} : { files: files.map(({ id }) => id) }),
+    });
+    for (const file of files) this.#chat.files.set(file.id, { ...file, shared: true });
     const direct = channel.kind === "im";
     if (!direct && !text.includes(`<@${this.#chat.app.user}>`)) return { ok: true };
     if (!channel.members.includes(this.#chat.app.user)) return { ok: true };
@@ -123,7 +133,9 @@ export class Interactions {
       channel: channel.id,
       event_ts: message.ts,
       team: this.#chat.team.id,
+      ...(files.length === 0 ? {} : { files: files.map((file) => fileJson(this.#chat, file)), upload: false }),
       ...(direct ? { channel_type: "im" } : {}),
+      ...(direct && files.length > 0 ? { subtype: "file_share" } : {}),
       ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
     });
   }
@@ -321,6 +333,13 @@ export class Interactions {
       onlyFor: body["response_type"] === "in_channel" ? undefined : user,
       anywhere: true,
     });
+  }
+
+  /** @throws SlackError file_not_found */
+  #unshared(id: string, user: string): StoredFile {
+    const file = this.#chat.files.get(id);
+    if (file?.data === undefined || file.user !== user || file.shared) throw new SlackError("file_not_found");
+    return file;
   }
 
   #encode(typed: string): string {

@@ -2,8 +2,11 @@ import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
+import { limits } from "../slack/block-kit.ts";
 import { type Assets, bundlePage } from "./bundle.ts";
+import { SlackError } from "./chat.ts";
 import type { Outcome } from "./interactions.ts";
+import { isPng } from "./png.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A request of the workspace to the app, as it came over HTTP. */
@@ -43,6 +46,8 @@ export interface LocalServer {
 
 const bodyBytes = 1024 * 1024;
 const uploadBytes = 16 * 1024 * 1024;
+/** A file of a person: as large as the app takes. */
+const attachBytes = 100 * 1024 * 1024;
 const policy =
   "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const contentTypes: Readonly<Record<string, string>> = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" };
@@ -52,7 +57,7 @@ const entered = z.union([z.string().max(4000), z.array(z.string().max(4000)).max
 const values = z.record(z.string(), z.record(z.string(), entered));
 const gestures = {
   command: z.object({ user: id, channel: id, command: z.string().regex(/^\/\S+$/), text: z.string().max(4000) }),
-  message: z.object({ user: id, channel: id, text: z.string().min(1).max(4000), threadTs: id.optional() }),
+  message: z.object({ user: id, channel: id, text: z.string().max(limits.messageText), threadTs: id.optional(), files: z.array(id).max(10).optional() }),
   action: z.object({
     user: id,
     channel: id.optional(),
@@ -152,6 +157,7 @@ async function serve(site: Site, request: IncomingMessage, response: ServerRespo
   if (first === "slack" && rest[0] === "events") return appDoor(site, request, response);
   if (first === "response") return respond(site, request, response, rest[0] ?? "");
   if (first === "upload") return upload(site, request, response, rest[0] ?? "");
+  if (first === "workspace" && rest[0] === "upload" && !reading) return attach(site, request, response, url);
   if (first === "workspace" && !reading) return gesture(site, request, response, rest.join("/"));
   if (!reading) throw new Refusal(405, "Method not allowed");
   if (first === "workspace") return watch(site, response, rest.join("/"), url);
@@ -207,6 +213,21 @@ async function upload(site: Site, request: IncomingMessage, response: ServerResp
   send(response, 200, { "content-type": "text/plain" }, `OK - ${data.length}`);
 }
 
+/** A person's file, as it is, for a message that is to come. */
+async function attach(site: Site, request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+  if (request.method !== "POST") throw new Refusal(405, "Method not allowed");
+  // as with gestures: a page of another site cannot send this type without asking first
+  if (request.headers["content-type"] !== "application/octet-stream") throw new Refusal(415, "application/octet-stream only");
+  const [user, name] = [url.searchParams.get("user") ?? "", url.searchParams.get("name") ?? ""];
+  if (name.length > 255 || !site.workspace.chat.users.has(user)) throw new Refusal(400, "A file needs a user and a name of at most 255 characters");
+  const data = await readBody(request, attachBytes);
+  try {
+    send(response, 200, { "content-type": "application/json; charset=utf-8" }, JSON.stringify({ ok: true, file: site.workspace.attach(user, name, data) }));
+  } catch (error) {
+    throw error instanceof SlackError ? new Refusal(400, "The file is empty, or has no name") : error;
+  }
+}
+
 async function gesture(site: Site, request: IncomingMessage, response: ServerResponse, name: string): Promise<void> {
   // A page of another site cannot send this type without asking first.
   if (request.method !== "POST") throw new Refusal(405, "Method not allowed");
@@ -248,8 +269,6 @@ function watch(site: Site, response: ServerResponse, name: string, url: URL): vo
   response.on("close", () => site.streams.delete(response));
 }
 
-const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-
 function file(site: Site, request: IncomingMessage, response: ServerResponse, fileId: string): void {
   // The page's own requests, or the app with its token, as with Slack's private URLs.
   const from = request.headers["sec-fetch-site"];
@@ -257,7 +276,7 @@ function file(site: Site, request: IncomingMessage, response: ServerResponse, fi
   const found = site.workspace.chat.files.get(fileId);
   if (found?.data === undefined) throw new Refusal(404, "Not found");
   // by what it is, not by what it is called: only pictures are shown in place
-  const picture = found.data.subarray(0, 8).equals(PNG);
+  const picture = isPng(found.data);
   const headers = {
     "content-type": picture ? "image/png" : "text/plain; charset=utf-8",
     "content-disposition": `${picture ? "inline" : "attachment"}; filename*=UTF-8''${encodeURIComponent(found.name)}`,

@@ -4,7 +4,11 @@ import { slackClient } from "../slack/client.ts";
 import { type Assembly, type AssemblyOptions, assemble } from "./assembly.ts";
 
 export interface SocketModeOptions extends AssemblyOptions {
-  /** xoxb-…, with the scopes commands, chat:write, files:write, usergroups:read, channels:history, groups:history. */
+  /**
+   * xoxb-…, with the scopes commands, chat:write, app_mentions:read, files:read, files:write, usergroups:read, channels:history, groups:history and
+   * im:history; the app subscribes to the events app_mention and message.im, and to message.channels and message.groups
+   * for files whose share Slack does not tell as a mention.
+   */
   readonly botToken: string;
   /** xapp-…, with the scope connections:write. */
   readonly appToken: string;

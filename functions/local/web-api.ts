@@ -42,14 +42,19 @@ export const methods: Readonly<Record<string, Method>> = {
   },
 
   "chat.postEphemeral": (chat, args) => {
+    const channel = chat.channel(required(args, "channel"));
+    const threadTs = optional(args, "thread_ts");
+    const active = threadTs === undefined || chat.messages(channel.id).some((one) => one.threadTs === threadTs && one.onlyFor === undefined);
     const message = chat.post({
       channel: required(args, "channel"),
       user: chat.app.user,
       onlyFor: required(args, "user"),
       text: optional(args, "text"),
       blocks: json(args, "blocks", "invalid_blocks_format"),
-      threadTs: optional(args, "thread_ts"),
+      threadTs,
     });
+    // Slack takes it, and shows it to nobody
+    if (!active) chat.remove(message);
     return { message_ts: message.ts };
   },
 
@@ -325,7 +330,8 @@ function userJson(chat: Chat, user: User): Json {
   };
 }
 
-function fileJson(chat: Chat, file: StoredFile): Json {
+/** A file as Slack sends it; its address wants the bot's token. */
+export function fileJson(chat: Chat, file: StoredFile): Json {
   const url = `${chat.url}/files/${file.id}/${encodeURIComponent(file.name)}`;
   return {
     id: file.id,
@@ -336,6 +342,7 @@ function fileJson(chat: Chat, file: StoredFile): Json {
     timestamp: file.created,
     size: file.data?.length ?? file.length,
     mode: "hosted",
+    is_external: false,
     filetype: file.name.includes(".") ? file.name.slice(file.name.lastIndexOf(".") + 1) : "text",
     url_private: url,
     url_private_download: url,

@@ -1,11 +1,16 @@
 import type { Work } from "../triage/ports.ts";
-import { ClosedCallbackError, type Engine } from "./engine.ts";
+import { ClosedCallbackError, DurableExecutionAlreadyStartedError, type Engine } from "./engine.ts";
 
 /** The Work port on the embedded engine. */
 export function workOn(engine: Engine): Work {
   return {
     start: async (name, event) => {
-      engine.execute(name, event);
+      try {
+        engine.execute(name, event);
+      } catch (error) {
+        // as on Lambda: the same request, delivered again in other words (a message that was edited)
+        if (!(error instanceof DurableExecutionAlreadyStartedError)) throw error;
+      }
     },
     answer: async (callbackId, value) => {
       try {

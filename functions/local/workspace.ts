@@ -4,6 +4,7 @@ import { type Channel, Chat, type Message, SlackError, type User, type UserGroup
 import { type Clock, systemClock } from "./clock.ts";
 import { type ClickGesture, type CommandGesture, Interactions, type MessageGesture, type Outcome, type SubmitGesture, slackbot } from "./interactions.ts";
 import { Kept } from "./kept.ts";
+import { isPng } from "./png.ts";
 import { transcript } from "./transcript.ts";
 import { type Arguments, type Json, methods, permalink } from "./web-api.ts";
 
@@ -214,6 +215,15 @@ export class Workspace {
   message(gesture: MessageGesture): Promise<Outcome> {
     return gently(() => this.#interactions.message(gesture));
   }
+  /** Uploads a file for a message that is to come. Returns its id. @throws SlackError user_not_found, invalid_arguments */
+  attach(user: string, name: string, data: Buffer): string {
+    const { chat } = this;
+    if (name === "" || data.length === 0) throw new SlackError("invalid_arguments");
+    const file = { id: chat.id("F"), name, title: name, user: chat.user(user).id, created: Math.floor(chat.clock.now() / 1000), length: data.length, data };
+    chat.files.set(file.id, { ...file, shared: false });
+    this.#kept.flush();
+    return file.id;
+  }
   /** Presses a button or chooses something, in a message or a view. */
   click(gesture: ClickGesture): Promise<Outcome> {
     return gently(() => this.#interactions.click(gesture));
@@ -283,7 +293,7 @@ export class Workspace {
         size: file.data?.length ?? 0,
         url: `/files/${file.id}/${encodeURIComponent(file.name)}`,
         text: textual.test(file.name),
-        picture: file.name.endsWith(".png"),
+        picture: file.data !== undefined && isPng(file.data),
         altText: file.altText ?? file.title,
       }));
     const unread = message.threadTs === undefined ? this.chat.unread(me, message.channel, message.ts) : 0;

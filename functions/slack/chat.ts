@@ -67,7 +67,7 @@ export function slackChat({ client, store, render, draw, log }: ChatOptions): Ch
   async function whisper(place: Place, actor: Actor, message: Message): Promise<void> {
     const { text, blocks } = blocksOf(message);
     try {
-      const where = { channel: place.channel, user: actor.id, ...(place.thread === undefined ? {} : { thread_ts: place.thread }) };
+      const where = { channel: place.channel, user: actor.id, ...(place.thread === undefined || place.fresh === true ? {} : { thread_ts: place.thread }) };
       await client.chat.postEphemeral({ ...where, text, blocks: blocks as never });
     } catch (error) {
       const code = slackError(error);

@@ -39,10 +39,13 @@ async function preview({ ports, catalogue }: Context, event: Click): Promise<Tri
 
 async function again(ports: Ports, event: Click): Promise<TriageResult> {
   const incident = await incidentOf(ports, event.incident);
+  if (incident.sources !== undefined) throw new Error("this was read from a file, not from a node; mention netcheck with the file once more");
   const { channel, responseUrl } = event.place;
+  // a triage that was asked for in a thread stays in it
+  const thread = incident.thread?.thread;
   // the click itself runs under its id already; the same click is the same new incident
   const id = `inc-${sha256(event.id).slice(0, 12)}`;
-  const place = { channel, ...(responseUrl === undefined ? {} : { responseUrl }) };
+  const place = { channel, ...(thread === undefined ? {} : { thread }), ...(responseUrl === undefined ? {} : { responseUrl }) };
   const against = incident.against === undefined ? {} : { against: incident.against };
   await ports.work.start(id, { kind: "triage", request: { incident: id, target: incident.target, requester: event.actor, place, ...against } });
   return { outcome: "started" };

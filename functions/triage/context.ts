@@ -1,5 +1,5 @@
 import type { Catalogue, Fix } from "../rules/load.ts";
-import type { Actor, AuditDraft, Durable, Incident, Ports, Proposal } from "./ports.ts";
+import type { Actor, AuditDraft, Durable, Incident, MessageRef, Place, Ports, Proposal } from "./ports.ts";
 
 /** How a triage ended. */
 export interface TriageResult {
@@ -35,6 +35,9 @@ export function fixOf(catalogue: Pick<Catalogue, "fixes">, proposal: Proposal): 
   if (fix === undefined) throw new Error(`the fix "${proposal.fix}" is not in the catalogue any more`);
   return fix;
 }
+
+/** Where answers to an incident's first message go: below it, or beside it if that is in a thread itself. */
+export const threadOf = ({ channel, ts, thread }: MessageRef): Place => ({ channel, thread: thread ?? ts });
 
 /** A stored incident. Throws if there is none. */
 export async function incidentOf(ports: Pick<Ports, "store">, id: string): Promise<Incident> {

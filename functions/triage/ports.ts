@@ -50,7 +50,10 @@ export interface Work {
 }
 
 /** What the acknowledging entry points hand over to the worker. Plain JSON. */
-export type WorkEvent = { readonly kind: "triage"; readonly request: TriageRequest } | { readonly kind: "click"; readonly click: Click };
+export type WorkEvent =
+  | { readonly kind: "triage"; readonly request: TriageRequest }
+  | { readonly kind: "paste"; readonly request: PasteRequest }
+  | { readonly kind: "click"; readonly click: Click };
 
 /** Someone (or a page) wants a target examined. */
 export interface TriageRequest {
@@ -64,6 +67,31 @@ export interface TriageRequest {
   readonly against?: readonly string[];
 }
 
+/** Someone dropped files, or pasted outputs, beside a mention of the bot; or mentioned it and said nothing that it understands. */
+export interface PasteRequest {
+  /** Idempotency key of the message and id of the incident: [A-Za-z0-9_-]{1,64}. */
+  readonly incident: string;
+  readonly requester: Actor;
+  /** The thread of that message. */
+  readonly place: Place;
+  /** At most ten. */
+  readonly files: readonly SharedFile[];
+  /** Pasted outputs as they were typed, without the chat's own markup; "" if there are none. */
+  readonly text: string;
+  /** Why what was typed is no question either, for people; "" if nothing was. */
+  readonly problem: string;
+}
+
+/** A file in the chat. All of it is hostile. */
+export interface SharedFile {
+  readonly id: string;
+  readonly name: string;
+  /** Where the bot may fetch it with its token; absent where the chat tells it only when asked. */
+  readonly url?: string;
+  /** Bytes, as announced. */
+  readonly size?: number;
+}
+
 /** A person, or "cli". Ids are the chat's. */
 export interface Actor {
   readonly id: string;
@@ -74,6 +102,8 @@ export interface Actor {
 export interface Place {
   readonly channel: string;
   readonly thread?: string;
+  /** The message that `thread` names has no answer yet: a whisper stands beside it, since Slack shows none in a thread that nobody has begun. */
+  readonly fresh?: true;
   readonly responseUrl?: string;
 }
 
@@ -229,6 +259,25 @@ export interface Targets {
   resolve(name: string): Promise<Resolution>;
 }
 
+// ---- files that people have --------------------------------------------------------------------------------------------------------------
+
+/** What a file came to. */
+export interface Imported {
+  /** One per node that the file is about. */
+  readonly captures: readonly Capture[];
+  /** Of the file. */
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Reads what people have instead of a node: captures, support bundles, pasted outputs. Runs nothing, and keeps nothing. */
+export interface Importer {
+  /** Fetches a file and reads it. Throws an Error whose message is a sentence for people; `retryable` where waiting may help. */
+  file(file: SharedFile): Promise<Imported>;
+  /** Reads a pasted text. Throws in the same way. */
+  text(text: string): Capture;
+}
+
 // ---- store -------------------------------------------------------------------------------------------------------------------------------
 
 export type IncidentState =
@@ -261,6 +310,8 @@ export interface Incident {
   readonly proposal?: string;
   /** Names of the nodes that the requester wanted it compared with. */
   readonly against?: readonly string[];
+  /** What it was read from instead of a node: names of files. Nobody vouches for it, so no fix is ever proposed, and it cannot be run again. */
+  readonly sources?: readonly string[];
   /** Why it failed, for people. */
   readonly problem?: string;
 }
@@ -357,6 +408,8 @@ export interface Store {
 export interface MessageRef {
   readonly channel: string;
   readonly ts: string;
+  /** The thread that it stands in; absent if it begins one. */
+  readonly thread?: string;
 }
 
 /** A message by template and data: what it looks like is the chat's business. Data is plain JSON; every string in it is hostile until escaped. */
@@ -388,6 +441,7 @@ export interface Ports {
   /** The transport of a target. */
   transport(name: string): Transport;
   readonly scripts: Scripts;
+  readonly importer: Importer;
   readonly store: Store;
   readonly chat: Chat;
   /** Members of a user group, resolved afresh; none if it cannot be resolved. */

@@ -1,7 +1,7 @@
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { type Collected, collect, examine, loadDiagnosis } from "./collect.ts";
-import { auditDraft, type Context, fixOf, proposalOf, SYSTEM } from "./context.ts";
+import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
 import { fixPlan, scriptParameters } from "./plan.ts";
 import { enough, mayApprove } from "./policy.ts";
 import { type FixRun, INTERRUPTED, type Job, type MessageRef, type Proposal, type ProposalState, type Target, type TriageRequest } from "./ports.ts";
@@ -219,7 +219,7 @@ async function finish(context: Context, approved: Approved, result: Outcome): Pr
     const incident = await ports.store.update(id, { state }, [
       auditDraft(ports, "verified", SYSTEM, { proposal: proposal.id, ok: verification.ok ?? null, words: verification.words }),
     ]);
-    await ports.chat.post(`${id}/outcome`, { channel: thread.channel, thread: thread.ts }, outcomeMessage(proposal, fix, result, verification));
+    await ports.chat.post(`${id}/outcome`, threadOf(thread), outcomeMessage(proposal, fix, result, verification));
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, approved.diagnosis)));
     return state;
   });

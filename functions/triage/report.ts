@@ -24,6 +24,8 @@ const STATES: Record<IncidentState, { icon: string; words: string }> = {
   failed: { icon: "warning", words: "the triage failed" },
 };
 
+const READING = { icon: "hourglass_flowing_sand", words: "reading what was dropped here" };
+
 const VERDICTS: Record<Diagnosis["verdict"], { icon: string; words: string }> = {
   "cause-found": { icon: "red_circle", words: "likely cause found" },
   "symptoms-only": { icon: "large_yellow_circle", words: "symptoms, but no cause that netcheck knows" },
@@ -37,7 +39,7 @@ const SHOWN = 6;
 /** The first message of the thread; edited as the incident goes on. */
 export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined, note?: string): Message {
   const cause = diagnosis?.causes[0];
-  const state = STATES[incident.state];
+  const state = incident.sources !== undefined && incident.state === "collecting" ? READING : STATES[incident.state];
   const verdict = diagnosis === undefined ? undefined : VERDICTS[diagnosis.verdict];
   const settled = incident.state === "diagnosed" && verdict !== undefined;
   return {
@@ -54,8 +56,11 @@ export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined
   };
 }
 
-/** The diagnosis: verdict, likely cause, impact, evidence, what else, what was not checked. */
-export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides">): Message {
+/**
+ * The diagnosis: verdict, likely cause, impact, evidence, what else, what was not checked.
+ * @param source where it was read from instead of a node: then it says so, and that no fix follows; without the button that runs it again
+ */
+export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides">, source = ""): Message {
   const [cause, ...others] = diagnosis.causes;
   const verdict = VERDICTS[diagnosis.verdict];
   const open = uncheckedGroups(diagnosis.unchecked);
@@ -77,7 +82,8 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
       fixProblem: cause?.fixProblem ?? "",
       noFix: cause !== undefined && cause.fix === undefined,
       // a proposal brings a button of its own
-      again: cause?.fix === undefined,
+      again: cause?.fix === undefined && source === "",
+      source,
     },
   };
 }
@@ -283,6 +289,9 @@ export const noteMessage = (icon: string, text: string, incident = "", again = f
   data: { icon, text, incident },
 });
 
+/** What netcheck can be asked; `problem`: what was wrong with the question, "" if it was none. */
+export const helpMessage = (problem: string): Message => ({ template: "help", data: { problem } });
+
 /** For a name that means nothing here. */
 export const unknownTargetMessage = (name: string, suggestions: readonly string[]): Message => ({
   template: "unknown-target",
@@ -297,6 +306,25 @@ export function commandLines(steps: readonly PreviewStep[]): string {
       return stdin === undefined ? command : `${command} <<'EOF'\n${stdin.trimEnd()}\nEOF`;
     })
     .join("\n");
+}
+
+/**
+ * The beginning of a report on files: where each diagnosis was read from, as a Markdown table if there are several.
+ * @param left how many nodes of the files were not looked at
+ */
+export function overview(all: readonly { readonly diagnosis: Diagnosis; readonly source: string }[], left: number): string {
+  // what a file is called, and what it says of itself, must not make a table of its own
+  const cell = (text: string): string => text.replaceAll(/[|`\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
+  const rows = all.map(
+    ({ diagnosis, source }) =>
+      `| ${[diagnosis.target, VERDICTS[diagnosis.verdict].words, diagnosis.causes.map(({ rule }) => rule).join(", "), source].map(cell).join(" | ")} |`,
+  );
+  return [
+    "Read from files that were dropped into the chat. Nothing was run on a node, and no fix is proposed from files: run a triage of the live node for that.",
+    ...(left === 0 ? [] : [`${left} more nodes in them were not looked at.`]),
+    ["| node | verdict | causes | read from |", "| --- | --- | --- | --- |", ...rows].join("\n"),
+    "",
+  ].join("\n\n");
 }
 
 /** Data of templates/report.md.hbs: everything, nothing cut. */

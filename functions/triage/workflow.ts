@@ -3,15 +3,32 @@ import { canonical, sha256 } from "./audit.ts";
 import { click } from "./click.ts";
 import { collect, examine, loadDiagnosis } from "./collect.ts";
 import { collectAll, collectPool, tellComparison } from "./comparison.ts";
-import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult } from "./context.ts";
+import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
+import { diagnosePaste, labelOf } from "./pasted.ts";
 import { terms } from "./policy.ts";
-import type { MessageRef, Place, Ports, Proposal, ProposalState, Resolution, Target, TriageRequest, WorkEvent } from "./ports.ts";
+import type { MessageRef, PasteRequest, Place, Ports, Proposal, ProposalState, Resolution, Target, TriageRequest, WorkEvent } from "./ports.ts";
 import { remediate } from "./remediate.ts";
 import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
 
-/** The one durable function: a triage, or a click on one of its buttons. */
+/** The one durable function: a triage, files or text that somebody dropped, or a click on a button. */
 export function work(context: Context, event: WorkEvent): Promise<TriageResult> {
-  return event.kind === "triage" ? triage(context, event.request) : click(context, event.click);
+  switch (event.kind) {
+    case "triage":
+      return triage(context, event.request);
+    case "paste":
+      return paste(context, event.request);
+    case "click":
+      return click(context, event.click);
+  }
+}
+
+async function paste(context: Context, request: PasteRequest): Promise<TriageResult> {
+  try {
+    return await diagnosePaste(context, request);
+  } catch (error) {
+    await fail(context, { ...request, target: labelOf(request) }, request.place, (error as Error).message);
+    return { outcome: "failed" };
+  }
 }
 
 /**
@@ -76,7 +93,12 @@ const FATES: Partial<Record<ProposalState, string>> = {
  * store or the chat may be what failed, so each of these is tried whatever became of the others.
  * @throws if nobody could be told: then the execution itself fails, for operations to see
  */
-async function fail({ durable, ports, catalogue }: Context, request: TriageRequest, place: Place, problem: string): Promise<void> {
+async function fail(
+  { durable, ports, catalogue }: Context,
+  request: Pick<TriageRequest, "incident" | "target" | "requester">,
+  place: Place,
+  problem: string,
+): Promise<void> {
   const id = request.incident;
   ports.log("error", "triage failed", { incident: id, problem });
   const recorded = await durable
@@ -101,11 +123,12 @@ async function fail({ durable, ports, catalogue }: Context, request: TriageReque
   const { incident, proposal } = recorded ?? { incident: null, proposal: null };
   const fate = recorded === undefined ? "What became of a fix is not known" : (FATES[proposal?.state ?? "pending"] ?? "Nothing was changed on the node");
   const text = `The triage of ${request.target} failed: ${problem}. ${fate}. Run id: ${id}`;
-  const note = noteMessage("warning", text, id, incident !== null);
+  // what was read from a file has no node to run again on
+  const note = noteMessage("warning", text, id, incident !== null && incident.sources === undefined);
   const thread = incident?.thread;
   await durable
     .step("tell-failure", async () => {
-      await ports.chat.post(`${id}/failure`, thread === undefined ? place : { channel: thread.channel, thread: thread.ts }, note);
+      await ports.chat.post(`${id}/failure`, thread === undefined ? place : threadOf(thread), note);
       return null;
     })
     .catch((error: unknown) => {
@@ -141,11 +164,12 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
       { id, target: target.name, cluster: target.cluster, requester: request.requester, createdAt: now, state: "collecting", ...asked },
       auditDraft(ports, "incident-opened", request.requester, { target: target.name, cluster: target.cluster, transport: target.transport, ...asked }),
     );
-    const ref = await ports.chat.post(`${id}/root`, place, rootMessage({ ...incident, state: "collecting" }, undefined));
+    const root = await ports.chat.post(`${id}/root`, place, rootMessage({ ...incident, state: "collecting" }, undefined));
+    const ref: MessageRef = place.thread === undefined ? root : { ...root, thread: place.thread };
     await ports.store.update(id, { thread: ref, state: "collecting" }, []);
     return ref;
   });
-  const inThread: Place = { channel: thread.channel, thread: thread.ts };
+  const inThread = threadOf(thread);
 
   const looked =
     against.length === 0

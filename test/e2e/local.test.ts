@@ -163,6 +163,90 @@ test("a healthy node: says so, and proposes nothing", async () => {
   expect(await desk.button("Approve & run").count()).toBe(0);
 });
 
+describe("files", () => {
+  const sosreport = join(root, "test/imports/sosreport-node4.tar.xz");
+  const title = "Bridged traffic bypasses iptables, so replies of services on the same node are not translated back";
+
+  test("a sosreport dropped into a thread with a mention: the cause and the picture there, and no fix", async () => {
+    const local = await serve();
+    const desk = await sit(local.url);
+    await desk.type("node4 loses replies since noon");
+    await desk.roots.filter({ hasText: "since noon" }).hover();
+    await desk.roots.getByRole("button", { name: "Reply in thread" }).click();
+    await desk.thread.waitFor();
+
+    const file = await desk.page.evaluateHandle(
+      ({ name, bytes }) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([Uint8Array.from(bytes)], name));
+        return transfer;
+      },
+      { name: "sosreport-node4.tar.xz", bytes: [...(await readFile(sosreport))] },
+    );
+    const messages = desk.thread.getByRole("log");
+    await messages.dispatchEvent("dragover", { dataTransfer: file });
+    await messages.dispatchEvent("drop", { dataTransfer: file });
+    await desk.thread.getByRole("list", { name: "Attached files" }).getByText("sosreport-node4.tar.xz").waitFor();
+    await desk.thread.getByRole("combobox").fill("@netcheck ");
+    await desk.thread.getByRole("combobox").press("Enter");
+
+    await desk.thread.getByText("Likely cause").waitFor();
+    await desk.thread.getByText(title, { exact: true }).waitFor();
+    await desk.thread.getByText("a fix needs a live node").waitFor();
+    const picture = desk.thread.getByRole("img", { name: /It breaks at/ });
+    await picture.waitFor();
+    expect(await picture.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBeGreaterThan(300);
+    await desk.thread.getByRole("button", { name: "Full report on node4" }).click();
+    const report = page(desk, /^netcheck-node4-inc-[0-9a-f]+\.md$/);
+    await report.getByText("bridge-netfilter-off").first().waitFor();
+    await report.getByRole("button", { name: "Close" }).click();
+    // one thread, with all of it inside
+    expect(await desk.roots.count()).toBe(1);
+    for (const name of ["Approve & run", "Run again"]) expect(await desk.button(name).count()).toBe(0);
+    expect((await local.store.audit()).map(({ type }) => type)).toEqual(["incident-opened", "collected", "diagnosed"]);
+  });
+
+  test.each(["light", "dark"] as const)("%s: attached without a mouse, taken off again, and a pasted output instead", async (colorScheme) => {
+    const desk = await sit((await serve()).url, { colorScheme });
+    // Long before it is opened: the browser must know by then that there is somebody to choose.
+    const [chooser] = await Promise.all([
+      desk.page.waitForEvent("filechooser"),
+      tabTo(desk, desk.channel.getByRole("button", { name: "Attach files" })).then(() => desk.page.keyboard.press("Enter")),
+    ]);
+    await chooser.setFiles([sosreport]);
+    const attached = desk.channel.getByRole("list", { name: "Attached files" });
+    await attached.getByText("sosreport-node4.tar.xz").waitFor();
+    await expectFocus(desk.composer);
+    expect(await faint(desk.page)).toEqual([]);
+    expect(await overflow(desk.page)).toEqual([]);
+    await desk.page.keyboard.press("Shift+Tab");
+    await desk.page.keyboard.press("Shift+Tab");
+    await expectFocus(desk.channel.getByRole("button", { name: "Remove sosreport-node4.tar.xz" }));
+    await desk.page.keyboard.press("Enter");
+    await attached.waitFor({ state: "detached" });
+    await expectFocus(desk.composer);
+
+    const saved = await readFile(join(root, "runbooks/rules/kube-forward-before-cilium/fixtures/lab-fault/outputs/iptables-save_-c.txt"), "utf8");
+    await desk.type(`@netcheck\n\`\`\`\nroot@node2:~# iptables-save -c\n${saved}\n\`\`\``);
+    await desk.openThread("iptables-save");
+    await desk.thread.getByText(cause, { exact: true }).waitFor();
+    await desk.thread.getByText("Full report on node2").waitFor();
+    expect(await desk.button("Approve & run").count()).toBe(0);
+  });
+
+  test("a target mentioned in a thread is examined there, and can be fixed", async () => {
+    const desk = await sit((await serve()).url);
+    await desk.type("@netcheck node2");
+    await desk.openThread("node2");
+    await desk.button("Approve & run").waitFor();
+    await desk.become("Bob Tanaka");
+    await desk.openThread("node2");
+    await desk.approve();
+    await desk.thread.getByText("the cause is gone").waitFor();
+    expect(await desk.roots.count()).toBe(1);
+  });
+});
+
 test("an unknown name: near ones are suggested, to the person who typed it only", async () => {
   const desk = await sit((await serve()).url);
   await desk.type("/netcheck nod");

@@ -109,6 +109,33 @@ test("a body over 1 MB is refused", async () => {
   expect(answer.status).toBe(413);
 });
 
+describe("a person's file", () => {
+  const octets = { "content-type": "application/octet-stream" };
+  const upload = (query: string, headers: Record<string, string> = octets, body = "x") => send(`/workspace/upload?${query}`, { method: "POST", headers, body });
+
+  test("is taken as it is, and shared with a message", async () => {
+    const answer = await upload("user=U_BOB&name=ip%20route.txt", { ...octets, origin: server.url, "sec-fetch-site": "same-origin" });
+    const { file } = JSON.parse(answer.body) as { file: string };
+    expect(workspace.chat.files.get(file)).toMatchObject({ name: "ip route.txt", user: "U_BOB", data: Buffer.from("x"), shared: false });
+    const said = JSON.stringify({ user: "U_BOB", channel: "C_PLATFORM", text: "", files: [file] });
+    expect(JSON.parse((await send("/workspace/message", { method: "POST", headers: json, body: said })).body)).toEqual({ ok: true });
+    expect(workspace.chat.files.get(file)?.shared).toBe(true);
+  });
+
+  test("is refused from a page of another site, of nobody, without a name, empty, and by other methods", async () => {
+    const before = workspace.chat.files.size;
+    expect((await upload("user=U_BOB&name=x", { ...octets, origin: "http://evil.example" })).status).toBe(403);
+    for (const type of ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+      expect((await upload("user=U_BOB&name=x", { "content-type": type })).status).toBe(415);
+    expect((await upload("user=U_NONE&name=x")).status).toBe(400);
+    expect((await upload("user=U_BOB&name=")).status).toBe(400);
+    expect((await upload(`user=U_BOB&name=${"x".repeat(256)}`)).status).toBe(400);
+    expect((await upload("user=U_BOB&name=x", octets, "")).status).toBe(400);
+    expect((await send("/workspace/upload?user=U_BOB&name=x", { method: "PUT", headers: octets, body: "x" })).status).toBe(405);
+    expect(workspace.chat.files.size).toBe(before);
+  });
+});
+
 test("changes are announced to a page that listens, and the state says all", async () => {
   const events = await fetch(`${server.url}/workspace/events`);
   const reader = (events.body as ReadableStream<Uint8Array>).getReader();

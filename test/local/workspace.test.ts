@@ -184,6 +184,16 @@ describe("Web API, called by the real WebClient", () => {
     expect(seen("U_BOB")).toEqual([]);
   });
 
+  test("an ephemeral message in a thread that nobody has begun is shown to nobody, as in Slack", async () => {
+    const { client, workspace } = await bench();
+    const { ts = "" } = await client.chat.postMessage({ channel, text: "root" });
+    const whisper = (text: string) => client.chat.postEphemeral({ channel, user: "U_ALICE", text, thread_ts: ts });
+    expect((await whisper("too early")).ok).toBe(true);
+    await client.chat.postMessage({ channel, text: "answer", thread_ts: ts });
+    await whisper("in time");
+    expect(workspace.state("U_ALICE").channels[0]?.messages.map((one) => one.text)).toEqual(["root", "answer", "in time"]);
+  });
+
   test("a deleted message that was answered leaves a tombstone", async () => {
     const { client } = await bench();
     const ts = (await client.chat.postMessage({ channel, text: "root" })).ts ?? "";
@@ -445,6 +455,44 @@ describe("what people do, told to the app", () => {
     clock.moveTo(clock.now() + 3_600_000);
     await workspace.idle();
     expect(requests).toHaveLength(4);
+  });
+
+  test("a mention with files carries them as Slack does; their address wants the bot's token", async () => {
+    const { workspace, server, requests } = await bench();
+    const channel = "C_INCIDENTS";
+    const data = Buffer.from("default via 10.0.0.1 dev eth0\n");
+    const id = workspace.attach("U_CAROL", "ip route.txt", data);
+    expect(await workspace.message({ user: "U_CAROL", channel, text: "@netcheck", files: [id] })).toEqual({ ok: true });
+    const { event } = JSON.parse(requests[0]?.body ?? "") as { event: { ts: string; files: Record<string, string>[] } };
+    const url = `${server.url}/files/${id}/ip%20route.txt`;
+    expect(event).toMatchObject({
+      type: "app_mention",
+      text: "<@U_NETCHECK>",
+      files: [{ id, name: "ip route.txt", user: "U_CAROL", size: data.length, mode: "hosted", url_private: url, url_private_download: url }],
+    });
+    expect((await fetch(url)).status).toBe(403);
+    expect((await fetch(url, { headers: { authorization: "Bearer xoxb-other" } })).status).toBe(403);
+    const fetched = await fetch(url, { headers: { authorization: "Bearer xoxb-test" } });
+    expect(Buffer.from(await fetched.arrayBuffer())).toEqual(data);
+    expect(workspace.state("U_BOB").channels[0]?.messages[0]?.files).toMatchObject([{ name: "ip route.txt", text: true, picture: false }]);
+    // in a thread, and directly
+    const again = workspace.attach("U_CAROL", "x.tgz", data);
+    await workspace.message({ user: "U_CAROL", channel, text: "@netcheck", threadTs: event.ts, files: [again] });
+    expect(JSON.parse(requests[1]?.body ?? "")).toMatchObject({ event: { thread_ts: event.ts, files: [{ name: "x.tgz" }] } });
+    const direct = workspace.chat.directChannel("U_CAROL").id;
+    await workspace.message({ user: "U_CAROL", channel: direct, text: "", files: [workspace.attach("U_CAROL", "y.tgz", data)] });
+    expect(JSON.parse(requests[2]?.body ?? "")).toMatchObject({ event: { type: "message", subtype: "file_share", files: [{ name: "y.tgz" }] } });
+  });
+
+  test("nobody shares another person's file, or one twice; and what is called a picture is shown as one only if it is", async () => {
+    const { workspace, requests } = await bench();
+    const id = workspace.attach("U_CAROL", "holiday.png", Buffer.from("no picture"));
+    const share = (user: string) => workspace.message({ user, channel: "C_INCIDENTS", text: "@netcheck", files: [id] });
+    expect(await share("U_BOB")).toMatchObject({ ok: false });
+    expect(await share("U_CAROL")).toEqual({ ok: true });
+    expect(await share("U_CAROL")).toMatchObject({ ok: false });
+    expect(requests).toHaveLength(1);
+    expect(workspace.state("U_BOB").channels[0]?.messages.at(-1)?.files).toMatchObject([{ picture: false, text: false }]);
   });
 
   test("a message without a mention is nobody's business; a direct one is", async () => {

@@ -182,6 +182,19 @@ describe("whisper", () => {
     expect(seenBy("U_BOB")).toEqual([]);
   });
 
+  test("to somebody whose message nobody has answered yet: beside it, where it is seen; in the thread once there is one", async () => {
+    const { ts } = await chat().post("k", incidents, note("question"));
+    await chat().whisper({ ...incidents, thread: ts, fresh: true }, ALICE, note("psst"));
+    await chat().post("k2", { ...incidents, thread: ts }, note("answer"));
+    await chat().whisper({ ...incidents, thread: ts }, ALICE, note("psst again"));
+    expect(messages().map((message) => [message.text, message.threadTs])).toEqual([
+      ["question", undefined],
+      ["psst", undefined],
+      ["answer", ts],
+      ["psst again", ts],
+    ]);
+  });
+
   test.each(["not_in_channel", "channel_not_found", "is_archived"])("%s: through the response URL", async (error) => {
     const where = await place();
     workspace.fail("chat.postEphemeral", { error });

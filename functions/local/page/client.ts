@@ -15,6 +15,18 @@ export async function send(gesture: Gesture, body: Record<string, unknown>): Pro
   }
 }
 
+/** Uploads a file for a message that is to come. The id of the file, or a sentence for the person. */
+export async function attach(user: string, file: File): Promise<{ readonly id: string } | { readonly error: string }> {
+  try {
+    const where = new URLSearchParams({ user, name: file.name });
+    const response = await fetch(`/workspace/upload?${where}`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file });
+    const answer = (await response.json()) as { file?: string; error?: string };
+    return answer.file === undefined ? { error: `${file.name}: ${answer.error ?? "it was not taken"}` } : { id: answer.file };
+  } catch {
+    return { error: `${file.name} could not be read, or the local server does not answer.` };
+  }
+}
+
 /**
  * The workspace as `user` sees it, kept up to date: the server announces each change, the page then asks for the whole.
  * `online` is false while the server cannot be reached.

@@ -1,6 +1,7 @@
-import { type KeyboardEvent, type ReactNode, useContext, useEffect, useId, useRef, useState } from "react";
+import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useContext, useEffect, useId, useRef, useState } from "react";
 import type { WorkspaceState } from "../workspace.ts";
-import { send } from "./client.ts";
+import { attach, send } from "./client.ts";
+import { size } from "./files.tsx";
 import { Icon } from "./icons.tsx";
 import { Directory } from "./rich-text.tsx";
 
@@ -13,7 +14,11 @@ interface Suggestion {
   readonly eager?: boolean;
 }
 
-/** Where messages and commands are typed. Suggests the command, people and targets; arrows choose, Tab or Enter takes, Escape closes. */
+/** Slack's own limit for one message, and what the server takes for one file. */
+const maxFiles = 10;
+const maxBytes = 100 * 1024 * 1024;
+
+/** Where messages and commands are typed, and files attached: chosen, pasted, or dropped anywhere on the conversation. Suggests the command, people and targets; arrows choose, Tab or Enter takes, Escape closes. */
 export function Composer({ channel, threadTs, placeholder }: { channel: string; threadTs?: string; placeholder: string }): ReactNode {
   const directory = useContext(Directory);
   const [text, setText] = useState("");
@@ -21,6 +26,9 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
   const [closed, setClosed] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
+  const [files, setFiles] = useState<readonly File[]>([]);
+  const box = useRef<HTMLDivElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const listId = useId();
   const suggestions = directory === undefined || closed ? [] : suggest(text, directory, threadTs !== undefined);
@@ -35,6 +43,18 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
     area.style.height = `${Math.min(area.scrollHeight, 200)}px`;
   }, [text]);
 
+  const add = (list: Iterable<File>) => {
+    const fresh = [...list];
+    if (fresh.length === 0) return;
+    const refused = fresh.find((file) => file.size === 0 || file.size > maxBytes);
+    const all = [...files, ...fresh.filter((file) => file.size > 0 && file.size <= maxBytes)];
+    if (refused !== undefined) setProblem(`${refused.name} ${refused.size === 0 ? "is empty, or a folder" : "is larger than 100 MB"}.`);
+    else setProblem(all.length > maxFiles ? `A message can have ${maxFiles} files.` : undefined);
+    setFiles(all.slice(0, maxFiles));
+    field.current?.focus();
+  };
+  useDrop(box, add);
+
   const type = (now: string) => {
     setText(now);
     setChosen(undefined);
@@ -47,10 +67,14 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
   };
   const submit = async () => {
     const said = text.trim();
-    if (said === "" || busy || directory === undefined) return;
+    if ((said === "" && files.length === 0) || busy || directory === undefined) return;
     const command = /^(\/\S+)\s*(.*)$/s.exec(said);
     if (command !== null && threadTs !== undefined) {
       setProblem(`${command[1]} is not supported in threads, as in Slack. Mention @${directory.app.name} instead.`);
+      return;
+    }
+    if (command !== null && files.length > 0) {
+      setProblem(`A command takes no files, as in Slack. Mention @${directory.app.name} instead.`);
       return;
     }
     if (command !== null && command[1] !== directory.command.name) {
@@ -58,10 +82,21 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
       return;
     }
     setBusy(true);
+    const ids: string[] = [];
+    for (const file of files) {
+      const uploaded = await attach(directory.me, file);
+      if ("error" in uploaded) {
+        setBusy(false);
+        setProblem(uploaded.error);
+        return;
+      }
+      ids.push(uploaded.id);
+    }
     setText("");
+    setFiles([]);
     const outcome =
       command === null
-        ? await send("message", { user: directory.me, channel, text: said, threadTs })
+        ? await send("message", { user: directory.me, channel, text: said, threadTs, ...(ids.length === 0 ? {} : { files: ids }) })
         : await send("command", { user: directory.me, channel, command: command[1], text: command[2] ?? "" });
     setBusy(false);
     if (outcome.ok) return;
@@ -89,8 +124,13 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
       void submit();
     }
   };
+  const onPaste = (event: ClipboardEvent) => {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    add(event.clipboardData.files);
+  };
   return (
-    <div className="composer">
+    <div className="composer" ref={box}>
       {suggestions.length === 0 ? null : (
         <div className="suggestions" role="listbox" id={listId} aria-label="Suggestions">
           {suggestions.map((one, index) => (
@@ -114,7 +154,44 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
           {problem}
         </p>
       )}
+      {files.length === 0 ? null : (
+        <ul className="attachments" aria-label="Attached files">
+          {files.map((file, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: two files may have one name, and none of them moves.
+            <li key={`${file.name} ${index}`}>
+              <Icon name="file" />
+              <span>{file.name}</span>
+              <span className="faint">{size(file.size)}</span>
+              <button
+                type="button"
+                className="quiet"
+                aria-label={`Remove ${file.name}`}
+                onClick={() => {
+                  setFiles(files.filter((one) => one !== file));
+                  field.current?.focus();
+                }}
+              >
+                <Icon name="close" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
       <div className="composer-box">
+        <button type="button" className="quiet attach" aria-label="Attach files" title="Attach files" onClick={() => picker.current?.click()}>
+          <Icon name="attach" />
+        </button>
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            add(event.target.files ?? []);
+            // the same file can be chosen again
+            event.target.value = "";
+          }}
+        />
         <textarea
           ref={field}
           rows={1}
@@ -128,14 +205,49 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
           aria-activedescendant={current === undefined ? undefined : `${listId}-${suggestions.indexOf(current)}`}
           onChange={(event) => type(event.target.value)}
           onKeyDown={onKeyDown}
+          onPaste={onPaste}
           spellCheck={false}
         />
-        <button type="button" className="send" aria-label="Send" disabled={busy || text.trim() === ""} onClick={() => void submit()}>
+        <button type="button" className="send" aria-label="Send" disabled={busy || (text.trim() === "" && files.length === 0)} onClick={() => void submit()}>
           {busy ? <span className="spinner" /> : <Icon name="send" />}
         </button>
       </div>
     </div>
   );
+}
+
+/** Files can be dropped on the whole conversation around the composer; while they are over it, it is marked. */
+function useDrop(box: { readonly current: HTMLElement | null }, add: (files: Iterable<File>) => void): void {
+  const latest = useRef(add);
+  useEffect(() => {
+    latest.current = add;
+  });
+  useEffect(() => {
+    const area = box.current?.parentElement;
+    if (area === null || area === undefined) return;
+    const done = new AbortController();
+    const { signal } = done;
+    const withFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") === true;
+    const over = (event: DragEvent) => {
+      if (!withFiles(event)) return;
+      event.preventDefault();
+      area.classList.add("drop-here");
+    };
+    const leave = (event: DragEvent) => {
+      // into a part of it is not out of it
+      if (!(event.relatedTarget instanceof Node && area.contains(event.relatedTarget))) area.classList.remove("drop-here");
+    };
+    const drop = (event: DragEvent) => {
+      area.classList.remove("drop-here");
+      if (!withFiles(event)) return;
+      event.preventDefault();
+      latest.current(event.dataTransfer?.files ?? []);
+    };
+    area.addEventListener("dragover", over, { signal });
+    area.addEventListener("dragleave", leave, { signal });
+    area.addEventListener("drop", drop, { signal });
+    return () => done.abort();
+  }, [box]);
 }
 
 /** What could be meant: the command while its name is typed, a target behind it or behind a mention of the app, a name behind an @. */

@@ -169,8 +169,16 @@ function Welcome({ channel }: { channel: SeenChannel }): ReactNode {
       <img src="/assets/icon.svg" alt="" width="56" height="56" />
       <h2>{channel.kind === "im" ? `Ask ${directory.app.name}` : `This is #${channel.name}`}</h2>
       <p>
-        Type <code>{`${directory.command.name} ${directory.command.usage}`}</code> below
-        {directory.examples.length === 0 ? "." : ", or start with one of these:"}
+        Type <code>{`${directory.command.name} ${directory.command.usage}`}</code>
+        {channel.kind === "im" ? (
+          ", or drop a file here"
+        ) : (
+          <>
+            {" "}
+            below, or drop a file here and mention <code>{`@${directory.app.name}`}</code>
+          </>
+        )}
+        {directory.examples.length === 0 ? "." : ". Or start with one of these:"}
       </p>
       <ul>
         {directory.examples.map((one) => (

@@ -71,7 +71,7 @@ function Viewer({ file, onClose }: { file: SeenFile; onClose: () => void }): Rea
 }
 
 /** "512 B", "4.2 KB" */
-function size(bytes: number): string {
+export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
