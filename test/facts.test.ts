@@ -22,7 +22,7 @@ function parseCase(fact: AnyFact, text: string, given: Case) {
   const line = commandLine(given.command);
   const view = fact.recognize(line.argv);
   if (view === undefined) throw new Error(`${fact.id} does not recognise "${given.command}"`);
-  return fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "" });
+  return fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "", sorted: line.sorted });
 }
 
 describe.each(facts.map((fact) => [fact.id, fact] as const))("fact %s", (id, fact) => {

@@ -57,7 +57,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
         const { text, cut } = readText(file);
         for (const { fact, view } of readers) {
           const started = performance.now();
-          const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "" });
+          const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "", sorted: line.sorted });
           const ms = Math.round((performance.now() - started) * 100) / 100;
           const result = {
             fact: fact.id,

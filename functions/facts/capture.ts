@@ -66,6 +66,7 @@ export interface Capture {
 
 /** Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut. */
 export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean }): Capture {
+  const seen = new Map<string, number>();
   return {
     target: index.target.name,
     transport: index.transport ?? "replay",
@@ -75,8 +76,12 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     notCollected: index.notCollected ?? [],
     outputs: index.outputs.map((output) => {
       const { text, truncated } = texts(output.file);
+      const command = typeof output.command === "string" ? output.command : output.command.join(" ");
+      // who writes a capture by hand and ran a command twice need not say so
+      const nth = (seen.get(command) ?? 0) + 1;
+      seen.set(command, nth);
       return {
-        command: typeof output.command === "string" ? output.command : output.command.join(" "),
+        command,
         argv: typeof output.command === "string" ? undefined : output.command,
         file: output.file,
         text,
@@ -85,7 +90,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
         startMs: output.startMs,
         stderr: output.stderr ?? "",
         truncated: truncated || (output.truncated ?? false),
-        sample: output.sample ?? 1,
+        sample: output.sample ?? Math.min(2, nth),
       };
     }),
   };
@@ -101,7 +106,7 @@ export function indexOf(capture: Capture): CaptureIndex {
     ...(capture.startedAt === undefined ? {} : { startedAt: capture.startedAt }),
     ...(capture.redacted === 0 ? {} : { redacted: capture.redacted }),
     ...(capture.notCollected.length === 0 ? {} : { notCollected: [...capture.notCollected] }),
-    outputs: capture.outputs.map((output) => ({
+    outputs: capture.outputs.map((output, i) => ({
       command: output.argv === undefined ? output.command : [...output.argv],
       file: output.file,
       ...(output.exitCode === undefined ? {} : { exitCode: output.exitCode }),
@@ -109,7 +114,7 @@ export function indexOf(capture: Capture): CaptureIndex {
       ...(output.startMs === undefined ? {} : { startMs: output.startMs }),
       ...(output.stderr === "" ? {} : { stderr: output.stderr }),
       ...(output.truncated ? { truncated: true } : {}),
-      ...(output.sample === 1 ? {} : { sample: output.sample }),
+      ...(output.sample === 1 && capture.outputs.findIndex(({ command }) => command === output.command) === i ? {} : { sample: output.sample }),
     })),
   };
 }

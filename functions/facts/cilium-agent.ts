@@ -49,7 +49,8 @@ const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off re
 const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
 /** A probe that failed this often is no start that takes its time. */
 const MANY = 5;
-const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100}) map.{0,200}the map is full/;
+// "…for cilium_policy_00421 map with file descriptor 33: the map is full, please consider resizing it", and of old "…for LB bpf map: You can resize it with …"
+const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100})(?: bpf)? map.{0,200}(?:the map is full|resize it with the flag)/;
 const NO_SPACE = /no space left on device|argument list too long/;
 // a full disk has the same words
 const ABOUT_MAPS = /\b(?:maps?|bpf)\b/i;
@@ -87,7 +88,7 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
     const logs = (sources["agent-log"]?.rows ?? []).filter((row) => row.unit === "cilium-agent" || row.unit === "kubelet" || row.unit === "");
     const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
     return {
-      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure), ...events.flatMap(eventFailure)],
+      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure), ...unreachable(logs), ...events.flatMap(eventFailure)],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
         .map((row) => ({ ...placeOf(row), ok: row.state === "ok" })),
@@ -119,6 +120,15 @@ function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): Cil
   const crash = BACK_OFF.test(row.message);
   if (!crash && (row.level !== "fatal" || row.unit !== "cilium-agent")) return [];
   return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+}
+
+/** The CNI plugin waits half a minute for the agent; when it gave up this often the agent was away for minutes. The newest of kubelet's lines. */
+function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAgent["failures"] {
+  const rows = logs.filter((row) => row.unit === "kubelet" && UNREACHABLE.test(row.message));
+  const newest = rows.at(-1);
+  return newest === undefined || rows.length < MANY
+    ? []
+    : [{ ...placeOf(newest), kind: "unreachable", wholeCluster: false, message: newest.message, ...present({ age: newest.age }) }];
 }
 
 function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): CiliumAgent["failures"] {

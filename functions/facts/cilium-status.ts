@@ -69,7 +69,7 @@ const CLI_COUNTS = /^(\d{1,6}) (errors?|warnings?)(?:, (\d{1,6}) (warnings?))?$/
 const CONTROLLER_HEADER = /^\s+Name\s+Last success\s+Last error\s+Count\s+Message/;
 const CONTROLLER =
   /^\s+(\S{1,200}(?: \(\S{1,80}\))?)\s{1,80}(never|no error|\S{1,20} ago)\s{1,40}(never|no error|\S{1,20} ago)\s{1,40}(\d{1,9})\s{1,20}(\S.{0,2000})$/;
-const NODE_HEADER = /^\s+Name\s+IP\s+(?:Node|Reachable)\s+Endpoints/;
+const NODE_HEADER = /^\s*Name\s+IP\s+(?:Node|Reachable)\s+Endpoints/;
 const NODE =
   /^\s+(\S{1,253})(\s\(localhost\))?\s{1,80}([0-9a-fA-F.:]{2,45})\s{1,20}(reachable|unreachable|true|false)(?:\s{1,40}(reachable|unreachable|true|false))?/;
 // "Deployment  cilium-operator  Desired: 1, Ready: 1/1", "Containers: …", "Cluster Pods: …", "Image versions …", "Helm chart version: …"

@@ -4,6 +4,8 @@ export interface CommandLine {
   readonly argv: readonly string[];
   /** True if the output went through a filter (`| grep`, `| head`): it may miss lines. */
   readonly filtered: boolean;
+  /** True if it went through `sort` or the like: the lines do not stand in the order in which they were printed. */
+  readonly sorted: boolean;
   /** True if it ran in another network namespace than the node's (`ip netns exec pod1 …`, `nsenter -t 4711 -n …`): it says nothing about the node. */
   readonly foreign: boolean;
 }
@@ -60,6 +62,7 @@ const WRAPPERS: Record<string, readonly string[]> = {
 export function commandLine(command: string | readonly string[]): CommandLine {
   const all = typeof command === "string" ? words(withoutPrompt(command)) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
+  const sorted = cut !== -1 && all.some((word, i) => i >= cut && word === "|" && ORDERING.has(baseName(all[i + 1] ?? "")));
   let filtered = cut !== -1 && all[cut] === "|" && !HARMLESS.test(all.slice(cut).join(" "));
   let rest = withoutRedirections(cut === -1 ? all : all.slice(0, cut));
   let foreign = false;
@@ -68,7 +71,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
     if (/^[A-Za-z_][A-Za-z0-9_]*=/.test(rest[0] as string)) rest = rest.slice(1);
     else if ((program === "sh" || program === "bash") && rest[1] === "-c" && rest[2] !== undefined) {
       const inner = commandLine(rest[2]);
-      return { argv: inner.argv, filtered: filtered || inner.filtered, foreign: foreign || inner.foreign };
+      return { argv: inner.argv, filtered: filtered || inner.filtered, sorted: sorted || inner.sorted, foreign: foreign || inner.foreign };
     } else if (program === "ip" && rest[1] === "netns" && rest[2] === "exec") {
       foreign = true;
       rest = rest.slice(4);
@@ -78,26 +81,29 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
     } else if (CONTAINER_TOOLS.has(program)) {
       const inner = insideContainer(rest);
-      if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, foreign };
+      if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       foreign = foreign || !inner.node;
       rest = inner.argv;
     } else if (program === "ssh" || (program === "minikube" && rest[1] === "ssh")) {
       const remote = afterOptions(program === "ssh" ? rest : rest.slice(1), SSH_VALUES).slice(program === "ssh" ? 1 : 0);
-      if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, foreign };
+      if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       // the far end's shell splits the words once more
       rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
     } else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
       rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
-    } else return { argv: [program, ...rest.slice(1)], filtered, foreign };
+    } else return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
     if (rest[0] === "--") rest = rest.slice(1);
   }
   filtered = filtered && rest.length > 0;
-  return { argv: rest, filtered, foreign };
+  return { argv: rest, filtered, sorted, foreign };
 }
 
 /** Pipes in which no line is lost or moved. */
 const HARMLESS = /^(?:\| (?:jq \.|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t) ?)+$/;
+
+/** Pipes behind which the lines do not stand in the order in which they were printed. */
+const ORDERING = new Set(["sort", "tac", "shuf"]);
 
 const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
 /** Options of these tools, and of ssh, with a value in the next word. */

@@ -49,8 +49,8 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
       last = row;
       if (!showsAll(row)) continue;
       const known = seen.get(row.spec);
-      if (known === undefined) seen.set(row.spec, { row, count: 1 });
-      else known.count++;
+      if (known === undefined) seen.set(row.spec, { row, count: row.copies ?? 1 });
+      else known.count += row.copies ?? 1;
     }
     flush();
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
@@ -59,5 +59,6 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
 
 const sameChain = (a: IptablesRow, b: IptablesRow): boolean => a.chain === b.chain && a.table === b.table && a.backend === b.backend && a.family === b.family;
 
-/** `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike. */
-const showsAll = ({ spec, packets }: IptablesRow): boolean => spec.startsWith("-") || spec.startsWith("! -") || packets !== undefined;
+/** `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike; those with a comment are told apart by it. */
+const showsAll = ({ spec, packets, comment }: IptablesRow): boolean =>
+  spec.startsWith("-") || spec.startsWith("! -") || packets !== undefined || (comment !== undefined && comment !== "");

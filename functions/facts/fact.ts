@@ -47,6 +47,8 @@ export interface Input {
   readonly live?: boolean;
   /** True if the end of the text is missing. */
   readonly truncated?: boolean;
+  /** The output went through `sort` or the like: the order of its lines tells nothing. */
+  readonly sorted?: boolean;
 }
 
 /** A line that no pattern of the fact accounts for. `text` is cut at 400 characters. */

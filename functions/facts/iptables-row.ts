@@ -39,7 +39,7 @@ const IptablesRow = z.object({
   backend: z.enum(["nft", "legacy", "unknown"]),
   table: z.string(),
   chain: z.string(),
-  /** 1-based, among the rules of the chain that were seen: the true position if the chain is complete. */
+  /** 1-based, among the rules of the chain that were seen: the true position if the chain is complete. 0 of sorted lines, whose order is lost. */
   position: z.int(),
   /** Where `-j` or `-g` leads; absent if the rule only counts. */
   target: z.string().optional(),
@@ -82,6 +82,8 @@ const IptablesRow = z.object({
   bytes: z.int().optional(),
   /** Packets between the two samples. */
   packetsDelta: z.int().optional(),
+  /** How many such lines there were, of `sort | uniq -c`. */
+  copies: z.int().optional(),
   /** The rule as text, behind the name of its chain (in a listing: behind the counters). */
   spec: z.string(),
 });
@@ -262,6 +264,7 @@ export function blankRow(line: number, chain: IptablesChain, position: number, s
     packets: undefined,
     bytes: undefined,
     packetsDelta: undefined,
+    copies: undefined,
     spec: "",
     output: undefined,
   };

@@ -2,6 +2,7 @@ import { defineFact, type View } from "./fact.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
 import { merge, tableKnown } from "./iptables-merge.ts";
 import { Iptables } from "./iptables-row.ts";
+import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
 
 export const iptables = defineFact<Iptables>({
@@ -25,6 +26,7 @@ export const iptables = defineFact<Iptables>({
   schema: Iptables,
   parse(input) {
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
+    if (input.sorted === true) return readSorted(input, request as Request);
     return new Reader(input, request as Request).read();
   },
   merge,

@@ -96,7 +96,7 @@ export const kernelLog = defineFact({
     if (view.format === "uptime") {
       const clocks: z.infer<typeof Clock>[] = [];
       for (const { line, text: content } of lines(text)) {
-        const uptime = UPTIME.exec(content)?.[1];
+        const uptime = UPTIME.exec(content.trim())?.[1];
         if (uptime !== undefined) clocks.push({ line, uptime: Number(uptime) });
         else if (!isPromptLine(content)) unparsed.add(line, content);
       }

@@ -42,6 +42,9 @@ const SETTING = /^\s{0,12}(?:"?mode"?|--proxy-mode)\s{0,4}[:=]\s{0,4}["']?(iptab
 const METRIC = /^(kubeproxy_sync_proxy_rules_[a-z_]{1,80}|kubeproxy_network_programming_[a-z_]{1,80})(?:\{[^}]{0,400}\})? ([-+.eE\d]{1,40})(?: \d{1,20})?$/;
 const CONFIG = /(?:^|\/)kube-?proxy[\w./-]{0,80}(?:config|config\.conf|config\.yaml|\.yaml|\.yml)$/;
 
+/** What `curl -i` prints before the answer; the line breaks stay, so that lines keep their numbers. */
+const HEADER = /^(?:HTTP\/[0-9.]{1,3} [0-9]{3}\b.{0,100}|[A-Za-z][A-Za-z-]{1,60}: .{0,1000})$/gm;
+
 export const kubeProxy = defineFact<KubeProxy>({
   id: "kube-proxy",
   title: "kube-proxy's mode and when it last wrote its rules",
@@ -77,7 +80,7 @@ export const kubeProxy = defineFact<KubeProxy>({
     const unparsed = new UnparsedLines();
     const value: KubeProxy = { modes: [], health: [], metrics: [] };
     if (view.format === "healthz") {
-      for (const { value: answer, line, text: quote } of jsonElements(text, unparsed)) {
+      for (const { value: answer, line, text: quote } of jsonElements(text.replace(HEADER, ""), unparsed)) {
         const [last, now] = [asString(answer["lastUpdated"]), asString(answer["currentTime"])].map((time) =>
           time === undefined ? undefined : epochOf(time, undefined),
         );

@@ -3,10 +3,11 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 
 /**
- * Interfaces of which the kernel said that the line went down or came up, as drivers word it.
+ * Interfaces of which the kernel said that the line went down or came up, as drivers word it; where its log is silent, what systemd-networkd said.
  *
  *     e1000e 0000:00:1f.6 eno1: NIC Link is Down
  *     bond0: (slave ens1f0): link status definitely down, disabling slave
+ *     eno1: Lost carrier
  */
 const Event = z.object({
   line: z.int(),
@@ -30,6 +31,7 @@ type Flap = z.infer<typeof Flap>;
 
 interface Sources {
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
 }
 
 const NAME = "([A-Za-z][A-Za-z0-9_.@-]{0,14})";
@@ -45,14 +47,17 @@ const PATTERNS: readonly RegExp[] = [
   new RegExp(`(?:^|\\s)${NAME}: (?:carrier|link) (lost|down|up|acquired)\\b`, "i"),
 ];
 
+const NETWORKD = new RegExp(`^${NAME}: (Lost|Gained) carrier$`);
+
 /** The window within which changes count, in seconds. */
 const WINDOW = 3600;
 const MAX_ROWS = 1000;
 
 export const linkEvent = defineDerivedFact({
   id: "link-event",
-  title: "Interfaces whose line went down or came up, from the kernel's log",
-  from: ["kernel-log"],
+  title: "Interfaces whose line went down or came up, from the logs of the kernel and of systemd-networkd",
+  from: ["kernel-log", "agent-log"],
+  optional: ["agent-log"],
   schema: LinkEvents,
   derive(values: Sources) {
     const rows: (Event & Row)[] = [];
@@ -61,6 +66,14 @@ export const linkEvent = defineDerivedFact({
       const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
       if (found === undefined || rows.length >= MAX_ROWS) continue;
       rows.push({ ...placed(entry), ...found, ...(age === undefined ? {} : { age }) });
+    }
+    // both tell of the same change
+    const told = new Set(rows.map((row) => row.interface));
+    for (const entry of values["agent-log"]?.rows ?? []) {
+      const match = entry.unit === "systemd-networkd" && entry.message.length < 100 ? NETWORKD.exec(entry.message) : null;
+      if (match === null || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
+      const event = match[2] === "Lost" ? "down" : "up";
+      rows.push({ ...placed(entry), interface: match[1] as string, event, ...(entry.age === undefined ? {} : { age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();
     let latest = new Map<string, "down" | "up">();

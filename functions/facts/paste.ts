@@ -21,3 +21,20 @@ export function withoutPrompts(text: string): string {
   if (last >= start && end - last < 400 && isPrompt(text.slice(last + 1, end))) end = last;
   return "\n".repeat(newlines) + text.slice(start, end);
 }
+
+const ESCAPE = String.fromCharCode(27);
+const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
+const FENCE = /^[ \t]{0,8}(?:`{3,8}|~{3,8})[A-Za-z-]{0,20}[ \t]{0,8}$/gm;
+
+/**
+ * `text` without what a terminal or a web page added and no command prints: colours, Markdown's fences around a block of code, a prompt that waits on the last
+ * line. Lines keep their numbers. The text itself if there is nothing of it.
+ */
+export function unadorned(text: string): string {
+  let bare = text.includes(ESCAPE) ? text.replace(COLOURS, "") : text;
+  if (bare.includes("```") || bare.includes("~~~")) bare = bare.replace(FENCE, "");
+  const end = bare.trimEnd().length;
+  const last = bare.slice(bare.lastIndexOf("\n", end - 1) + 1, end);
+  // "# Completed on …" looks like a prompt with a command behind it; a waiting one has none
+  return last.length < 400 && last !== "" && !isPromptLine(last) && isPrompt(last) ? bare.slice(0, end - last.length) : bare;
+}

@@ -37,6 +37,8 @@ const DESCRIBED = new RegExp(
 const LISTED = new RegExp(
   `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253})\\s{1,200}(\\S.{0,4000})$`,
 );
+// the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat
+const NOT_READY = /^\s{1,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
 /** What a log line is kept for: a pod's sandbox or address. */
@@ -73,6 +75,9 @@ export const podEvent = defineFact({
       } else if (listed !== null) {
         const [, age, count, type, reason, object, message] = listed as unknown as [string, string, string | undefined, string, string, string, string];
         rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), object, message });
+      } else if (view.format === "describe" && NOT_READY.test(raw)) {
+        const [, reason, message] = NOT_READY.exec(raw) as unknown as [string, string, string];
+        rows.push({ line, source: "event", type: "Condition", reason, count: 1, message });
       } else if (
         view.format === "list" &&
         !isPromptLine(raw) &&

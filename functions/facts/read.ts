@@ -3,6 +3,7 @@ import { commandLine } from "./command.ts";
 import type { AnyFact, DerivedFact, Part, Row, UnparsedLine } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
 import { derivedFacts, facts } from "./index.ts";
+import { unadorned } from "./paste.ts";
 
 /** What became of one fact in one capture. */
 export interface FactReading {
@@ -59,7 +60,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
         if (view === undefined) continue;
         recognized = true;
         if (wanted !== undefined && !wanted.has(fact.id)) continue;
-        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt);
+        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt, line.sorted);
         const list = candidates.get(fact.id);
         if (list === undefined) candidates.set(fact.id, [candidate]);
         else list.push(candidate);
@@ -94,13 +95,15 @@ function recognize(fact: AnyFact, argv: readonly string[]) {
   }
 }
 
-const NOT_FOUND = /(?:command not found|: not found|executable file not found in \$PATH)\s*$/m;
+const NOT_FOUND = /(?:command not found|: not found|executable file not found in \$PATH)\s*$/;
 
 /** A shell says so with 127; a pasted output only in words. */
 function isMissingTool(output: Output, program: string): boolean {
   if (output.exitCode === 127) return true;
   if (output.exitCode !== undefined || output.text.length > 400) return false;
-  return NOT_FOUND.test(output.text) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
+  // a log may say so of another program
+  const complaint = output.text.split("\n").find((line) => NOT_FOUND.test(line));
+  return complaint?.includes(program) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
 }
 
 /** When a command began, in seconds since 1970; undefined if the capture does not tell. */
@@ -116,6 +119,7 @@ function readOutput(
   argv: readonly string[],
   view: Part<unknown>["view"],
   startedAt: number | undefined,
+  sorted: boolean,
 ): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
@@ -123,8 +127,19 @@ function readOutput(
   const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
   if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
   try {
-    const { text, sample, exitCode, stderr } = output;
-    const input = { text, argv, view, sample, exitCode, stderr, startedAt, live: output.startMs !== undefined, truncated: output.truncated };
+    const { sample, exitCode, stderr } = output;
+    const input = {
+      text: unadorned(output.truncated ? withoutCutLine(output.text) : output.text),
+      argv,
+      view,
+      sample,
+      exitCode,
+      stderr,
+      startedAt,
+      live: output.startMs !== undefined,
+      truncated: output.truncated,
+      sorted,
+    };
     const parsed = fact.parse(input);
     stamp(parsed.value, index);
     const cut = output.truncated ? "the output was truncated" : output.exitCode === 124 || output.exitCode === 137 ? "the command ran into its time limit" : "";
@@ -141,6 +156,12 @@ function readOutput(
   } catch (error) {
     return { ...nothing, problem: `netcheck could not read it: ${String(error)}`, missingTool: false };
   }
+}
+
+/** Of a truncated output the last line may be half of one: a number in it is then another number. JSON, of which one line may be all, knows by itself. */
+function withoutCutLine(text: string): string {
+  const end = text.lastIndexOf("\n") + 1;
+  return end === 0 || /^\s{0,40}[[{]/.test(text) ? text : text.slice(0, end);
 }
 
 function failure(output: Output): string {

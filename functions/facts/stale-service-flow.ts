@@ -97,7 +97,7 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
     if (row.chain !== "KUBE-SERVICES" && row.chain !== "KUBE-EXTERNAL-SERVICES") continue;
     if (row.protocol !== "udp" || row.destination === undefined || row.destinationNegated || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
     if (row.table === "nat" && row.target?.startsWith("KUBE-") && row.target !== "KUBE-MARK-MASQ" && row.target !== "KUBE-MARK-DROP") entrances.push(row);
-    else if (row.table === "filter" && (row.target === "REJECT" || row.target === "DROP")) refusals.push(row);
+    else if (row.target === "REJECT" || (row.table === "filter" && row.target === "DROP")) refusals.push(row); // a save through grep names no table, and only filter has REJECT
   }
   const services = new Map<string, Service>();
   const addressOf = (row: IptablesRow): string => `${(row.destination as string).replace(/\/(?:32|128)$/, "")}:${row.destinationPort}`;

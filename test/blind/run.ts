@@ -99,5 +99,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const verdicts = results.filter((result) => result.expected === null && result.diagnosis.verdict === "healthy").length;
   console.log(table(results));
   console.log(`\nrecall ${totals.found}/${totals.faulty}, first ${totals.first}/${totals.faulty}, false alarms ${totals.falseAlarms.length}/${totals.healthy}`);
-  console.log(`healthy nodes told to be healthy ${verdicts}/${totals.healthy}, faulty nodes with other causes too ${totals.otherCauses.length}/${totals.faulty}`);
+  console.log(
+    `healthy nodes told to be healthy ${verdicts}/${totals.healthy}, faulty nodes with other causes too ${totals.otherCauses.length}/${totals.faulty}`,
+  );
 }

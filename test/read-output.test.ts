@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { captureOf } from "../functions/facts/capture.ts";
+import { readFacts } from "../functions/facts/read.ts";
+
+/** One output, read as the reader of captures does. */
+function read(fact: string, command: string, text: string, truncated = false) {
+  const index = { schema: "netcheck.capture/1" as const, target: { name: "n1" }, outputs: [{ command, file: "a.txt" }] };
+  const reading = readFacts(
+    captureOf(index, () => ({ text, truncated })),
+    new Set([fact]),
+  ).readings.get(fact);
+  return reading as typeof reading & { value?: { rows: Record<string, unknown>[] } };
+}
+
+test("the last line of a truncated output is not read: half a number is another number", () => {
+  const text = "net.core.somaxconn = 4096\nnet.ipv4.tcp_mem = 18831";
+  expect(read("sysctl", "sysctl -a", text, true).value?.rows.map(({ key }) => key)).toEqual(["net.core.somaxconn"]);
+  expect(read("sysctl", "sysctl -a", text).value?.rows.map(({ key }) => key)).toEqual(["net.core.somaxconn", "net.ipv4.tcp_mem"]);
+});
+
+test("a program counts as missing if the shell says so of it, not if its output says so of another", () => {
+  expect(read("sysctl", "sysctl -a", "bash: sysctl: command not found\n")).toMatchObject({ status: "absent", reason: "sysctl is not installed on the node" });
+  const log = 'Jun 10 15:55:24 n1 kube-proxy[1190]: E0610 15:55:24.811934    1190 proxier.go:603] exec: "conntrack": executable file not found in $PATH\n';
+  expect(read("agent-log", "journalctl -u kube-proxy", log).value?.rows).toHaveLength(1);
+});
+
+test("sorted rules have no position: which stands before which is lost", () => {
+  const text =
+    "      7 -A FORWARD -j REJECT --reject-with icmp-host-prohibited\n      2 -A FORWARD -s 10.244.0.0/16 -j ACCEPT\n      2 COMMIT\n      1 :FORWARD ACCEPT [0:0]\n";
+  const rows = read("iptables", "iptables-save | sort | uniq -c | sort -rn", text).value?.rows;
+  expect(rows?.map(({ target, position, copies }) => ({ target, position, copies }))).toEqual([
+    { target: "REJECT", position: 0, copies: 7 },
+    { target: "ACCEPT", position: 0, copies: 2 },
+  ]);
+});
