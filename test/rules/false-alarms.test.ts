@@ -95,7 +95,7 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
     const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
     const allowed = foundIn(capture);
     capture.outputs.forEach((output, i) => {
-      for (const text of output.text === "" ? [] : cuts(output.text, 6)) {
+      for (const text of output.text === "" ? [] : cuts(output.text, 3)) {
         const cut = changed(capture, i, { text, truncated: true });
         expect(invented(path, allowed, cut, output), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
       }
@@ -126,7 +126,7 @@ describe.each(faulty)("%s", { timeout: 30_000 }, (path) => {
       };
       if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
       expect(verdict({ ...capture, outputs: capture.outputs.filter((one) => one.command !== output.command) }), `never run: ${name}`).toMatch(open);
-      for (const text of output.text === "" ? [] : cuts(output.text, 12)) {
+      for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
       }
     });
