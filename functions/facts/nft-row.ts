@@ -12,7 +12,13 @@ const VERDICTS: ReadonlySet<string> = new Set(Verdict.options);
 export const isVerdict = (word: string): word is NftVerdict => VERDICTS.has(word);
 
 /** `table inet firewall {` */
-const NftTable = z.object({ line: z.int(), family: Family, name: z.string() });
+const NftTable = z.object({
+  line: z.int(),
+  family: Family,
+  name: z.string(),
+  /** The whole ruleset was seen, so that there is no other table. Known when all outputs are put together. */
+  whole: z.boolean().optional(),
+});
 
 /**
  * A chain; one with a hook is entered by packets, the others by jumps.

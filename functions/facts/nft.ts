@@ -78,11 +78,12 @@ function merge(parts: readonly Part<Nft>[]): Nft {
       if (chain.complete && (taken.get(key) ?? part) === part) complete.add(key);
     }
   }
+  const whole = best.some((part) => part.complete && part.view.scope === "");
   return {
     tables: combine(
       all.flatMap(({ tables }) => tables),
       (table) => `${table.family} ${table.name}`,
-    ),
+    ).map((table) => ({ ...table, whole })),
     chains: combine(
       all.flatMap(({ chains }) => chains),
       (chain) => chainKey(chain.family, chain.table, chain.name),
