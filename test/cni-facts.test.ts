@@ -1,29 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type Capture, captureOf } from "../functions/facts/capture.ts";
-import { type FactReading, readFacts } from "../functions/facts/read.ts";
+import { type Printed, read } from "./readings.ts";
 
 /** What listings of processes, CNI configuration and forwarding entries prove once they are put together, and what is derived from them. */
-interface Printed {
-  command: string;
-  text?: string;
-  stderr?: string;
-  exitCode?: number;
-  truncated?: boolean;
-}
-
-function capture(outputs: readonly Printed[]): Capture {
-  const index = {
-    schema: "netcheck.capture/1" as const,
-    target: { name: "node1" },
-    outputs: outputs.map((output, i) => ({ exitCode: 0, stderr: "", truncated: false, ...output, text: undefined, file: `outputs/${i}.txt` })),
-  };
-  return captureOf(index, (file) => ({ text: outputs[Number(/\d+/.exec(file)?.[0])]?.text ?? "", truncated: false }));
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the schema of each fact is checked by its fixtures
-type Reading = FactReading & { value: any };
-const read = (id: string, ...outputs: Printed[]): Reading => readFacts(capture(outputs), new Set([id])).readings.get(id) as Reading;
-
 describe("process", () => {
   const all = { command: "ps -e -o pid,args", text: "    PID COMMAND\n      1 /sbin/init\n   1980 /opt/bin/flanneld --ip-masq\n" };
 

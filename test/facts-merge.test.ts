@@ -1,33 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { type Capture, captureOf } from "../functions/facts/capture.ts";
 import type { AnyFact } from "../functions/facts/fact.ts";
 import { kernelLog } from "../functions/facts/kernel-log.ts";
 import { module } from "../functions/facts/module.ts";
-import { type FactReading, readFacts } from "../functions/facts/read.ts";
 import { sysctl } from "../functions/facts/sysctl.ts";
+import { type Printed, type Reading, read } from "./readings.ts";
 
 /** How several outputs of one fact are put together, and what may be concluded from them. */
-interface Printed {
-  command: string | string[];
-  text?: string;
-  stderr?: string;
-  exitCode?: number;
-  truncated?: boolean;
-}
-
-function capture(outputs: readonly Printed[]): Capture {
-  const index = {
-    schema: "netcheck.capture/1" as const,
-    target: { name: "node1" },
-    outputs: outputs.map((output, i) => ({ exitCode: 0, stderr: "", truncated: false, ...output, text: undefined, file: `outputs/${i}.txt` })),
-  };
-  return captureOf(index, (file) => ({ text: outputs[Number(/\d+/.exec(file)?.[0])]?.text ?? "", truncated: false }));
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the schema of each fact is checked by its fixtures
-type Reading = FactReading & { value: any };
-const read = (id: string, ...outputs: Printed[]): Reading => readFacts(capture(outputs), new Set([id])).readings.get(id) as Reading;
 const fixture = (path: string): string => readFileSync(new URL(`facts/${path}.txt`, import.meta.url), "utf8");
 /** The rows without the quotes. */
 const plain = (rows: object[]) => rows.map((row) => ({ ...row, text: undefined }));

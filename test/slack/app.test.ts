@@ -1,35 +1,10 @@
-import { fileURLToPath } from "node:url";
 import { describe, expect, test, vi } from "vitest";
-import { type HttpEvent, type HttpResponse, slackHandler } from "../../functions/slack/app.ts";
-import { loadTemplates } from "../../functions/slack/render.ts";
-import type { Click, WorkEvent } from "../../functions/triage/ports.ts";
+import type { HttpEvent, HttpResponse } from "../../functions/slack/app.ts";
+import type { Click } from "../../functions/triage/ports.ts";
+import { app, type Started } from "./door.ts";
 import { click, command, now, SECRET, signed } from "./requests.ts";
 
 /** The app's door with requests as Slack sends them; only the work behind it is a list. */
-
-const render = loadTemplates(fileURLToPath(new URL("../../templates/slack/", import.meta.url)));
-
-interface Started {
-  readonly name: string;
-  readonly event: WorkEvent;
-}
-
-/** An app of its own, as one Lambda machine has it. `fail`: how many starts fail. */
-function app(fail = 0): { send: (event: HttpEvent) => Promise<HttpResponse>; started: Started[] } {
-  const started: Started[] = [];
-  let left = fail;
-  const work = {
-    start: async (name: string, event: WorkEvent): Promise<void> => {
-      left -= 1;
-      if (left >= 0) throw new Error("no work today");
-      started.push({ name, event });
-    },
-    answer: async (): Promise<boolean> => {
-      throw new Error("the door answers no callback");
-    },
-  };
-  return { send: slackHandler({ signingSecret: SECRET, work, render }), started };
-}
 
 const shown = (response: HttpResponse): string => {
   expect(response).toMatchObject({ statusCode: 200, headers: { "Content-Type": "application/json" } });

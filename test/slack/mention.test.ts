@@ -1,34 +1,9 @@
-import { fileURLToPath } from "node:url";
 import { describe, expect, test, vi } from "vitest";
-import { type HttpEvent, type HttpResponse, slackHandler } from "../../functions/slack/app.ts";
-import { loadTemplates } from "../../functions/slack/render.ts";
 import type { WorkEvent } from "../../functions/triage/ports.ts";
-import { file, mention, now, SECRET, signedEvent } from "./requests.ts";
+import { app } from "./door.ts";
+import { file, mention, now, signedEvent } from "./requests.ts";
 
 /** Mentions as Slack sends them, through the app's door; only the work behind it is a list. */
-
-const render = loadTemplates(fileURLToPath(new URL("../../templates/slack/", import.meta.url)));
-
-interface Started {
-  readonly name: string;
-  readonly event: WorkEvent;
-}
-
-function app(fail = 0): { send: (event: HttpEvent) => Promise<HttpResponse>; started: Started[] } {
-  const started: Started[] = [];
-  let left = fail;
-  const work = {
-    start: async (name: string, event: WorkEvent): Promise<void> => {
-      left -= 1;
-      if (left >= 0) throw new Error("no work today");
-      started.push({ name, event });
-    },
-    answer: async (): Promise<boolean> => {
-      throw new Error("the door answers no callback");
-    },
-  };
-  return { send: slackHandler({ signingSecret: SECRET, work, render }), started };
-}
 
 const taken = { statusCode: 200 };
 const asker = { requester: { id: "U0001", team: "T0001" }, place: { channel: "C0001", thread: "1700000000.000100", fresh: true } };
