@@ -80,7 +80,7 @@ test("from a command to a verified fix, approved by a second person", async () =
   await desk.roots.getByText("(edited)").waitFor();
 
   await desk.openThread("node2");
-  await desk.thread.getByText("Likely cause").waitFor();
+  await desk.thread.getByText("Likely cause", { exact: true }).waitFor();
   const evidence = desk.thread.locator("pre").filter({ hasText: "-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP" });
   expect(await evidence.innerText()).toMatch(/^\d+: .*-A FORWARD .*-j KUBE-FORWARD$/m);
   await desk.thread.getByText("Evidence iptables-save -c").waitFor();
@@ -190,7 +190,7 @@ describe("files", () => {
     await desk.thread.getByRole("combobox").fill("@netcheck ");
     await desk.thread.getByRole("combobox").press("Enter");
 
-    await desk.thread.getByText("Likely cause").waitFor();
+    await desk.thread.getByText("Likely cause", { exact: true }).waitFor();
     await desk.thread.getByText(title, { exact: true }).waitFor();
     await desk.thread.getByText("a fix needs a live node").waitFor();
     const picture = desk.thread.getByRole("img", { name: /It breaks at/ });
@@ -337,7 +337,7 @@ describe("how it looks", () => {
     expect(await faint(desk.page)).toEqual([]);
     await proposed(desk);
     // Up to the cause, where the story begins.
-    await desk.thread.getByText("Likely cause").scrollIntoViewIfNeeded();
+    await desk.thread.getByText("Likely cause", { exact: true }).scrollIntoViewIfNeeded();
     await desk.composer.focus();
     expect(await brightness(desk.page)).toBe(colorScheme);
     expect(await faint(desk.page)).toEqual([]);
