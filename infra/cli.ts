@@ -5,6 +5,7 @@ import { build, type Plugin } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = path.join(root, "dist/cli");
+const lazyZod = path.join(root, "infra/lazy-zod.ts");
 
 /**
  * A source file finds templates and runbooks beside itself, by `import.meta.url`. Bundled it still must: the name is replaced by the place it came from.
@@ -16,9 +17,9 @@ const asBundled: Plugin = {
     builder.onLoad({ filter: /\/functions\/.*\.ts$/ }, async ({ path: file }) => {
       const source = await readFile(file, "utf8");
       const place = path.relative(folder, file).replaceAll("\\", "/");
-      const contents = source
-        .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`)
-        .replace('import { z } from "zod"', 'import * as z from "zod"');
+      const zod =
+        file.includes("/functions/facts/") && !file.endsWith("/capture.ts") ? `import { z } from ${JSON.stringify(lazyZod)}` : 'import * as z from "zod"';
+      const contents = source.replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`).replace('import { z } from "zod"', zod);
       return { contents, loader: "ts" };
     });
   },

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { commandLine } from "../facts/command.ts";
 import { derivedFacts, facts } from "../facts/index.ts";
 import { CommandError, UsageError } from "./errors.ts";
+import { compactJson } from "./json.ts";
 import { print, type Shared } from "./output.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -45,7 +46,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .description("parse a file as the output of a command")
     .argument("<file>")
     .requiredOption("--command <command>", 'the command that printed it, e.g. "ip route"')
-    .option("--json")
+    .option("--json", "all rows; fields that are false or empty are left out")
     .action(
       run((file: string, options: { command: string; json?: boolean }) => {
         const line = commandLine(options.command);
@@ -68,7 +69,8 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
             unparsed: parsed.unparsed,
             unparsedCount: parsed.unparsedCount,
           };
-          process.stdout.write(options.json === true ? `${JSON.stringify(result)}\n` : parsedText(result));
+          if (options.json === true) printJson(result);
+          else process.stdout.write(parsedText(result));
         }
       }),
     );
@@ -91,6 +93,12 @@ interface ParsedText {
   readonly value: unknown;
   readonly unparsed: readonly { line: number; text: string }[];
   readonly unparsedCount: number;
+}
+
+function printJson({ value, ...result }: ParsedText): void {
+  process.stdout.write(`${JSON.stringify(result).slice(0, -1)},"value":`);
+  for (const piece of compactJson(value as Readonly<Record<string, unknown>>)) process.stdout.write(piece);
+  process.stdout.write("}\n");
 }
 
 function parsedText(result: ParsedText): string {

@@ -1,23 +1,42 @@
 export type Family = "ipv4" | "ipv6";
 
-const BYTE = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)";
-const IPV4 = new RegExp(`^${BYTE}\\.${BYTE}\\.${BYTE}\\.${BYTE}$`);
 const IPV6_CHARACTERS = /^[0-9a-fA-F:.]{2,45}$/;
 const GROUP = /^[0-9a-fA-F]{1,4}$/;
 const MAC = /^[0-9a-fA-F]{1,2}(?:[:-][0-9a-fA-F]{1,2}){5,19}$/;
 
 /** The family of an address without prefix length; undefined if the text is none. */
 export function addressFamily(text: string): Family | undefined {
-  if (IPV4.test(text)) return "ipv4";
+  if (isIpv4(text)) return "ipv4";
   return isIpv6(text) ? "ipv6" : undefined;
 }
+
+/** Four numbers up to 255, of three digits only from 100 on. A scan: large listings spend much of their time here. */
+function isIpv4(text: string): boolean {
+  let [dots, digits, value] = [0, 0, 0];
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === DOT) {
+      if (digits === 0 || ++dots > 3) return false;
+      digits = 0;
+      value = 0;
+    } else {
+      if (code < ZERO || code > NINE || digits === 3) return false;
+      value = value * 10 + code - ZERO;
+      if (++digits === 3 && (value < 100 || value > 255)) return false;
+    }
+  }
+  return dots === 3 && digits > 0;
+}
+const DOT = 46;
+const ZERO = 48;
+const NINE = 57;
 
 function isIpv6(text: string): boolean {
   if (!IPV6_CHARACTERS.test(text) || !text.includes(":")) return false;
   const halves = text.split("::");
   if (halves.length > 2) return false;
   const groups = halves.flatMap((half) => (half === "" ? [] : half.split(":")));
-  const embedded = IPV4.test(groups.at(-1) ?? "");
+  const embedded = isIpv4(groups.at(-1) ?? "");
   if (!(embedded ? groups.slice(0, -1) : groups).every((group) => GROUP.test(group))) return false;
   const count = groups.length + (embedded ? 1 : 0);
   return halves.length === 2 ? count <= 7 : count === 8;
@@ -47,11 +66,14 @@ export function parsePrefix(text: string): Prefix | undefined {
 
 /** 24 for `255.255.255.0`; undefined if it is no netmask. */
 export function maskLength(mask: string): number | undefined {
-  if (!IPV4.test(mask)) return undefined;
-  const bits = mask.split(".").reduce((value, byte) => value * 256 + Number(byte), 0);
-  const length = 32 - Math.log2(2 ** 32 - bits);
-  return Number.isInteger(length) ? length : undefined;
+  return MASKS.get(mask);
 }
+const MASKS = new Map(
+  Array.from({ length: 33 }, (_, length) => {
+    const bits = 2 ** 32 - 2 ** (32 - length);
+    return [[24, 16, 8, 0].map((shift) => Math.floor(bits / 2 ** shift) % 256).join("."), length];
+  }),
+);
 
 /** A hardware address in lower case, colons, leading zeros restored (`a:96:8:0:0:1` → `0a:96:08:00:00:01`); undefined if it is none. */
 export function parseMac(text: string): string | undefined {

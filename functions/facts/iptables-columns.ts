@@ -1,4 +1,5 @@
 import { COUNTER, counter, type IptablesRow, type Names, protocolName, setDestination, setMark, setSource, xmark } from "./iptables-row.ts";
+import { behindWords, wordsOf } from "./words.ts";
 
 const SPACE = 32;
 
@@ -31,7 +32,7 @@ const isOpt = (word: string | undefined): boolean => word === "--" || word === "
  * the protocol stands; old ip6tables leave that one blank too. Returns the row's number where printed (0 if not), or -1 if it is no row.
  */
 export function readColumns(text: string, columns: Columns, row: IptablesRow, names: Names): number {
-  const words = text.trim().split(/\s+/, 12);
+  const words = wordsOf(text, 12);
   let i = 0;
   let position = 0;
   if (columns.number) {
@@ -82,17 +83,6 @@ function startsAddresses(words: readonly string[], i: number, width: number): bo
 }
 
 const bare = (word: string): string => (word.startsWith("!") ? word.slice(1) : word);
-
-/** What stands behind the first `count` words of a text. */
-function behindWords(text: string, count: number): string {
-  let at = 0;
-  for (let word = 0; ; word++) {
-    while (at < text.length && text.charCodeAt(at) <= SPACE) at++;
-    if (word === count) return text.slice(at);
-    while (at < text.length && text.charCodeAt(at) > SPACE) at++;
-    if (at === text.length) return "";
-  }
-}
 
 /** What -L prints behind the columns: matches in words (`ctstate NEW`, `tcp dpt:80`), the comment between slashes, the target's options. */
 function readDetails(text: string, row: IptablesRow, names: Names): void {

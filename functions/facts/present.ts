@@ -9,3 +9,11 @@ export function present<T extends object>(row: T): Present<T> {
   for (const key in row) if (row[key] !== undefined) result[key] = row[key];
   return result as Present<T>;
 }
+
+/**
+ * A row given with all its fields, those that are not there as undefined, so that all rows of a large list have one layout. Rules and JSON leave the undefined
+ * ones out (functions/rules/view.ts).
+ */
+export function laidOut<T extends object>(row: { [Key in keyof T]-?: T[Key] | undefined }): T {
+  return row as T;
+}

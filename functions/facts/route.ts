@@ -5,7 +5,8 @@ import { addressFamily, type Family, maskLength, parsePrefix } from "./ip-addres
 import { familyScope, filterValue, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
-import { present } from "./present.ts";
+import { laidOut, present } from "./present.ts";
+import { wordsOf } from "./words.ts";
 
 const TYPES = ["unicast", "local", "broadcast", "anycast", "multicast", "blackhole", "unreachable", "prohibit", "throw"] as const;
 type Type = (typeof TYPES)[number];
@@ -62,6 +63,7 @@ const NUMBERED = new Map<string, Type>(
     "9": "throw",
   }),
 );
+const TYPE_NAMES = new Map<string, Type>(TYPES.map((name) => [name, name]));
 const FLAG_WORDS = new Set("dead onlink pervasive offload trap notify linkdown unresolved rt_offload rt_trap rt_offload_failed cloned".split(" "));
 /** Words with a value that no field holds. */
 const OTHER_PAIRS = new Set(
@@ -192,9 +194,9 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
   };
   for (const { line, text: content } of lines(text)) {
     for (const segment of content.includes("\\") ? content.split(/\\(?=[ \t])/) : [content]) {
-      const words = segment.trim().split(/\s+/);
-      const first = words[0] as string;
-      if (first === "") continue;
+      const words = wordsOf(segment);
+      const first = words[0];
+      if (first === undefined) continue;
       if (first === "nexthop") {
         const hop = readWords(words, 1);
         if (hop === undefined || route === undefined) unparsed.add(line, segment);
@@ -204,7 +206,7 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
         if (route === undefined) unparsed.add(line, segment);
       } else if (!isPrompt(segment)) {
         finish();
-        const type = TYPES.find((name) => name === first) ?? (words.length > 1 ? NUMBERED.get(first) : undefined);
+        const type = TYPE_NAMES.get(first) ?? (words.length > 1 ? NUMBERED.get(first) : undefined);
         const at = type === undefined ? 0 : 1;
         const read = readWords(words, at + 1);
         if (read === undefined || words[at] === undefined) unparsed.add(line, segment);
@@ -259,8 +261,11 @@ function readWords(words: readonly string[], from: number): Words | undefined {
 }
 
 function toRow(line: number, { family, prefix }: { family: Family; prefix: string }, route: Words, hop: Words, given: Defaults): Route {
-  const flags = hop === route ? route.flags : [...route.flags, ...hop.flags];
-  const values = {
+  return laidOut<Route>({
+    line,
+    family,
+    type: route.type ?? "unicast",
+    prefix,
     gateway: hop.gateway ?? given.gateway,
     interface: hop.interface ?? given.interface,
     source: route.source,
@@ -270,9 +275,9 @@ function toRow(line: number, { family, prefix }: { family: Family; prefix: strin
     mtu: route.mtu,
     weight: hop.weight,
     from: route.from,
-  };
-  const type = route.type ?? "unicast";
-  return { line, family, type, prefix, ...present(values), table: route.table ?? given.table, flags };
+    table: route.table ?? given.table,
+    flags: hop === route ? route.flags : [...route.flags, ...hop.flags],
+  });
 }
 
 type Json = Record<string, unknown>;
@@ -345,8 +350,8 @@ function readNetTools(rows: Route[], text: string, argv: readonly string[], unpa
   let hasMetric = argv[0] === "route" && extended !== 1;
   const inet6 = isInet6(argv);
   for (const { line, text: content } of lines(text)) {
-    const words = content.trim().split(/\s+/);
-    if (TITLE.test(content.trim())) continue;
+    const words = wordsOf(content);
+    if (words[0] === "Kernel" && TITLE.test(content.trim())) continue;
     if (words[0] === "Destination" && (words[1] === "Gateway" || words[1] === "Next")) hasMetric = words.includes("Metric") || words.includes("Met");
     else {
       const row = inet6 ? inet6Route(line, words) : inetRoute(line, words, hasMetric);
@@ -361,24 +366,42 @@ function inetRoute(line: number, words: readonly string[], hasMetric: boolean): 
   if (words.length !== 8 && words.length !== 11) return undefined;
   const [destination, gateway, mask, letters, first, , , name] = words as [string, string, string, string, string, string, string, string];
   const length = maskLength(mask);
-  const parsed = parsePrefix(`${NETWORKS.get(destination) ?? destination}/${length ?? ""}`);
-  const numbers = words
-    .slice(4, 7)
-    .concat(words.slice(8))
-    .every((word) => /^(?:-|-?\d{1,10})$/.test(word));
-  if (parsed?.family !== "ipv4" || !/^[UGHRDMAC!]{1,9}$/.test(letters) || !numbers || !NAME.test(name)) return undefined;
+  const address = NETWORKS.get(destination) ?? destination;
+  const flags = lettersOf(letters);
+  if (length === undefined || addressFamily(address) !== "ipv4" || flags === undefined || !NAME.test(name)) return undefined;
+  for (let i = 4; i < words.length; i++) if (i !== 7 && !NUMBER.test(words[i] as string)) return undefined;
   const none = gateway === "0.0.0.0" || gateway === "*" || gateway === "-" || gateway === "default";
   if (!none && addressFamily(gateway) !== "ipv4" && !HOST_NAME.test(gateway)) return undefined;
-  const flags = letters.split("");
-  const values = {
+  return laidOut<Route>({
+    line,
+    family: "ipv4",
+    type: flags.includes("!") ? "unreachable" : name === "*" ? "blackhole" : "unicast",
+    prefix: `${address}/${length}`,
     gateway: none ? undefined : gateway,
     interface: name === "*" || name === "-" ? undefined : name,
+    source: undefined,
     metric: hasMetric ? asInteger(first) : undefined,
+    protocol: undefined,
+    scope: undefined,
     mtu: words.length === 11 ? positive(words[8]) : hasMetric ? undefined : positive(first),
-  };
-  const type: Type = flags.includes("!") ? "unreachable" : name === "*" ? "blackhole" : "unicast";
-  return { line, family: "ipv4", type, prefix: parsed.prefix, ...present(values), table: "main", flags };
+    weight: undefined,
+    from: undefined,
+    table: "main",
+    flags,
+  });
 }
+const NUMBER = /^(?:-|-?\d{1,10})$/;
+
+/** The flags column, letter by letter; equal ones are one list. Undefined if it is none. */
+function lettersOf(text: string): string[] | undefined {
+  let letters = LETTERS.get(text);
+  if (letters === undefined && /^[UGHRDMAC!]{1,9}$/.test(text)) {
+    letters = text.split("");
+    if (LETTERS.size < 1000) LETTERS.set(text, letters);
+  }
+  return letters;
+}
+const LETTERS = new Map<string, string[]>();
 
 /** The MSS column holds the route's MTU; 0 if it has none. */
 const positive = (word: string | undefined): number | undefined => asInteger(word) || undefined;
