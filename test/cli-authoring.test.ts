@@ -148,6 +148,29 @@ describe("rules test", () => {
     expect((await netcheck("rules", "list")).stderr).toMatch(/^netcheck: conntrack-invalid-drops is left out, it does not load: /);
   });
 
+  test("a fix whose check is no valid shell: its rule fails, and the list says that it can never run", async () => {
+    const { netcheck, rule, folder } = copyOfRunbooks("fix-shell");
+    const file = join(folder, "fixes/bad-shell/fix.yaml");
+    mkdirSync(join(folder, "fixes/bad-shell"));
+    const text = (check: string): string =>
+      `id: bad-shell\ntitle: x\nrisk: low\nparameters: {}\ncheck: ${JSON.stringify(check)}\napply: [{ run: ["true"] }]\nrollback: []\nrollbackNote: x\nverify: { settle: 1, note: x }\nsideEffects: [x]\nmakeItLast: [x]\nreferences: [x]\n`;
+    writeFileSync(file, text("true\nif [ 1 -lt 2 ; then"));
+    writeFileSync(rule("conntrack-invalid-drops"), `${readFileSync(rule("conntrack-invalid-drops"), "utf8")}fix: bad-shell\n`);
+    const { code, stdout } = await netcheck("rules", "test", "conntrack-invalid-drops");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ {7}fix\n +expected +a check that the shell understands\n +actual +bad-shell: check is not valid shell: .*syntax error/i);
+    expect(await netcheck("fixes", "list")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("bad-shell"),
+      stderr: expect.stringMatching(/^netcheck: bad-shell can never run: check is not valid shell: .*syntax error/i),
+    });
+    // good by itself, not in its place
+    writeFileSync(file, text("true \\"));
+    expect((await netcheck("rules", "test", "conntrack-invalid-drops")).stdout).toMatch(/with this check the script of the fix is not valid shell: /);
+    writeFileSync(file, text("true"));
+    expect((await netcheck("rules", "test", "conntrack-invalid-drops")).code).toBe(0);
+  });
+
   test("a rule that does not exist is usage, with the ones that sound like it", async () => {
     const { netcheck } = copyOfRunbooks("unknown");
     expect(await netcheck("rules", "test", "bridge-netfilter-of")).toEqual({

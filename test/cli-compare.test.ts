@@ -31,6 +31,8 @@ const Comparison = z.strictObject({
   schema: z.literal("netcheck.comparison/1"),
   target: z.string(),
   peers: z.array(z.string()).min(1),
+  collected: z.array(z.strictObject({ name: z.string(), transport: z.string(), at: z.iso.datetime().optional() })).min(2),
+  facts: z.int().min(0),
   differences: z.array(
     z.strictObject({
       fact: z.string(),
@@ -66,6 +68,11 @@ describe("what it prints", () => {
     expect(code).toBe(0);
     const comparison = Comparison.parse(JSON.parse(stdout));
     expect(comparison).toMatchObject({ target: "node5", peers: ["healthy1", good] });
+    expect(comparison.collected.map(({ name, transport }) => [name, transport])).toEqual([
+      ["node5", "replay"],
+      ["healthy1", "replay"],
+      [good, "replay"],
+    ]);
     expect(comparison.differences).toHaveLength(3);
     expect(comparison.suppressed.overLimit).toBeGreaterThan(0);
   });

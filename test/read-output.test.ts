@@ -18,6 +18,25 @@ test("the last line of a truncated output is not read: half a number is another 
   expect(read("sysctl", "sysctl -a", text).value?.rows.map(({ key }) => key)).toEqual(["net.core.somaxconn", "net.ipv4.tcp_mem"]);
 });
 
+test("nor is it if there is no other line", () => {
+  const command = "sysctl net.ipv4.ip_local_port_range";
+  expect(read("sysctl", command, "net.ipv4.ip_local_port_range = 1024\t6099", true)).toMatchObject({ complete: false, value: { rows: [] } });
+  expect(read("sysctl", command, "net.ipv4.ip_local_port_range = 1024\t6099").value?.rows).toHaveLength(1);
+});
+
+test("a line that begins with a bracket is no JSON: its end may be cut, too", () => {
+  const text = "[0:0] -A FORWARD -s 10.1.0.0/16 -j ACCEPT\n[3:180] -A FORWARD -s 10.2.0.0/1";
+  const sources = (truncated: boolean) => read("iptables", "iptables-save -c -t filter", text, truncated).value?.rows.map(({ source }) => source);
+  expect(sources(false)).toEqual(["10.1.0.0/16", "10.2.0.0/1"]);
+  expect(sources(true)).toEqual(["10.1.0.0/16"]);
+});
+
+test("cut JSON that is one line keeps the rows that are whole", () => {
+  const text = '[{"dst":"10.0.0.1","dev":"eth0","lladdr":"02:00:00:00:00:01","state":["REACHABLE"]},{"dst":"10.0.0';
+  for (const start of [text, `[ ${text.slice(1)}`, `[\n${text.slice(1)}`])
+    expect(read("neighbor", "ip -j neigh", start, true)).toMatchObject({ complete: false, value: { rows: [{ address: "10.0.0.1" }] } });
+});
+
 test("a program counts as missing if the shell says so of it, not if its output says so of another", () => {
   expect(read("sysctl", "sysctl -a", "bash: sysctl: command not found\n")).toMatchObject({ status: "absent", reason: "sysctl is not installed on the node" });
   const log = 'Jun 10 15:55:24 n1 kube-proxy[1190]: E0610 15:55:24.811934    1190 proxier.go:603] exec: "conntrack": executable file not found in $PATH\n';

@@ -45,7 +45,9 @@ const MAX_ROWS = 500;
 export const addressConflict = defineDerivedFact({
   id: "address-conflict",
   title: "Addresses that are in use twice, as far as the node tells",
-  from: ["address", "link", "kernel-log"],
+  // the rule reads the last two itself: named here, so that one of them alone is enough to be judged
+  from: ["address", "link", "kernel-log", "agent-log", "arping"],
+  optional: ["agent-log", "arping"],
   schema: AddressConflict,
   derive(values: Sources) {
     const rows = new Map<string, Conflict>();

@@ -2,10 +2,11 @@ import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { readIfconfig } from "./ifconfig.ts";
-import { parsePrefix } from "./ip-address.ts";
+import type { Family } from "./ip-address.ts";
 import { familyScope, filterValue, ipCommand, mergeFamilies, wholeFamilies } from "./ip-command.ts";
 import { type AddressText, readLinkText, split } from "./ip-link-text.ts";
 import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
+import { readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -89,8 +90,9 @@ export const address = defineFact({
 
 /** `inet 192.0.2.1 peer 192.0.2.2/32 brd 192.0.2.255 scope global secondary eth0:1` */
 function inet({ line, interface: name, words }: AddressText): Address | undefined {
-  const own = parsePrefix(words[1] ?? "");
-  if (own === undefined || own.family !== (words[0] === "inet" ? "ipv4" : "ipv6")) return undefined;
+  const family = words[0] === "inet" ? "ipv4" : "ipv6";
+  const own = readPrefix(words[1] ?? "", family);
+  if (own?.family !== family) return undefined;
   const row: Address = { line, interface: name, family: own.family, address: own.address, flags: [] };
   let prefixLength = own.length;
   for (let i = 2; i < words.length; i++) {
@@ -98,12 +100,12 @@ function inet({ line, interface: name, words }: AddressText): Address | undefine
     const value = words[i + 1];
     if (FLAGS.has(word)) row.flags.push(word);
     else if (word === "scope" && value !== undefined && SCOPE.test(value)) row.scope = words[++i] as string;
-    else if (word === "brd" && parsePrefix(value ?? "") !== undefined) row.broadcast = words[++i] as string;
-    else if (word === "peer" && parsePrefix(value ?? "") !== undefined) {
-      const peer = parsePrefix(words[++i] as string);
+    else if (word === "brd" && readPrefix(value ?? "", family) !== undefined) row.broadcast = words[++i] as string;
+    else if (word === "peer" && readPrefix(value ?? "", family) !== undefined) {
+      const peer = readPrefix(words[++i] as string, family);
       row.peer = peer?.address as string;
       prefixLength = peer?.length ?? prefixLength;
-    } else if (word === "any" && parsePrefix(value ?? "") !== undefined) i++;
+    } else if (word === "any" && readPrefix(value ?? "", family) !== undefined) i++;
     else if (word === "metric" && /^\d{1,10}$/.test(value ?? "")) i++;
     else if (word === "proto" && value !== undefined) row.protocol = words[++i] as string;
     // -o: what was on the next line
@@ -123,8 +125,10 @@ function readBrief(rows: Address[], text: string, unparsed: UnparsedLines): void
     const found: Address[] = [];
     let strange = !LINK_NAME.test(name) || !/^(?:UNKNOWN|NOTPRESENT|DOWN|LOWERLAYERDOWN|TESTING|DORMANT|UP)$/.test(state ?? "");
     for (let i = 2; i < words.length && !strange; i++) {
-      const own = parsePrefix(words[i] as string);
-      const peer = words[i + 1] === "peer" ? parsePrefix(words[i + 2] ?? "") : undefined;
+      // where the text does not tell the family: IPv4 stands first
+      const last: Family = found.at(-1)?.family ?? "ipv4";
+      const own = readPrefix(words[i] as string, last);
+      const peer = words[i + 1] === "peer" ? readPrefix(words[i + 2] ?? "", last) : undefined;
       if (own === undefined || (words[i + 1] === "peer" && peer === undefined)) {
         strange = true;
         break;
@@ -184,7 +188,8 @@ function nested(text: string, line: number): JsonElement[] {
 }
 
 function fromInfo(info: Json, name: string, { line }: { line: number }): Address | undefined {
-  const own = parsePrefix(asString(info["local"]) ?? asString(info["address"]) ?? "");
+  const family = asString(info["family"]) === "inet6" ? "ipv6" : "ipv4";
+  const own = readPrefix(asString(info["local"]) ?? asString(info["address"]) ?? "", family);
   if (own === undefined) return undefined;
   const other = asString(info["address"]);
   return {
@@ -195,7 +200,7 @@ function fromInfo(info: Json, name: string, { line }: { line: number }): Address
     ...present({
       prefixLength: asInteger(info["prefixlen"]),
       scope: asString(info["scope"]),
-      peer: other === own.address || other === undefined ? undefined : parsePrefix(other)?.address,
+      peer: other === own.address || other === undefined ? undefined : readPrefix(other, family)?.address,
       broadcast: asString(info["broadcast"]),
       label: asString(info["label"]),
       protocol: asString(info["protocol"]),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { parseMac } from "./ip-address.ts";
+import { readFamily, readMac } from "./mask.ts";
 import { present } from "./present.ts";
 
 /**
@@ -21,9 +21,9 @@ const Reply = z.object({
 const Arping = z.object({ rows: z.array(Reply) });
 
 // iputils, and BusyBox, which is the same
-const IPUTILS = /^(?:Unicast|Broadcast) reply from (\d{1,3}(?:\.\d{1,3}){3}) \[([0-9A-Fa-f:]{11,17})\]/;
+const IPUTILS = /^(?:Unicast|Broadcast) reply from (\S{3,40}) \[([^\]\s]{3,24})\]/;
 // Thomas Habets' arping
-const HABETS = /^\d{1,6} bytes from ([0-9A-Fa-f:]{11,17}) \((\d{1,3}(?:\.\d{1,3}){3})\): index=/;
+const HABETS = /^\d{1,6} bytes from (\S{3,24}) \(([^)\s]{3,40})\): index=/;
 const FRAME =
   /^(?:ARPING .*|Sent \d{1,9} probe.*|Received \d{1,9} (?:response|reply|repl).*|--- .* statistics ---|\d{1,9} packets transmitted, .*|rtt min\/avg.*|Timeout|Interface ".{1,15}" is down)$/;
 
@@ -47,8 +47,8 @@ export const arping = defineFact({
       const iputils = IPUTILS.exec(bare);
       const habets = iputils === null ? HABETS.exec(bare) : null;
       const address = iputils?.[1] ?? habets?.[2];
-      const mac = parseMac(iputils?.[2] ?? habets?.[1] ?? "");
-      if (address !== undefined && mac !== undefined)
+      const mac = readMac(iputils?.[2] ?? habets?.[1] ?? "");
+      if (address !== undefined && readFamily(address, "ipv4") === "ipv4" && mac !== undefined)
         rows.push({ line, address, mac, ...present({ interface: name }), duplicateCheck: view.format === "duplicate" });
       else if (!FRAME.test(bare) && !isPromptLine(content)) unparsed.add(line, content);
     }

@@ -46,7 +46,7 @@ const ATTRIBUTES = new Map([
 ]);
 
 const BRCTL_HEADER = /^bridge name\s+bridge id\s+STP enabled\s+interfaces$/;
-const BRCTL = /^([^\s:]{1,15})\s+([0-9a-f]{4}\.[0-9a-f]{12})\s+(yes|no)(?:\s+([^\s:]{1,31}))?$/;
+const BRCTL = /^([^\s:]{1,15})\s+([0-9a-f]{4}\.[0-9a-fxX*]{12}|<redacted>|\[REDACTED\])\s+(yes|no)(?:\s+([^\s:]{1,31}))?$/;
 const BRCTL_MORE = /^([A-Za-z0-9_][^\s:]{0,30})$/;
 
 export const bridge = defineFact({

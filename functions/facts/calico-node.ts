@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily } from "./ip-address.ts";
+import { readFamily } from "./mask.ts";
 import { present } from "./present.ts";
 
 /**
@@ -68,7 +68,7 @@ const BIRD_DETAIL = /^(?:1006-|1002-)?\s{1,10}([A-Za-z][A-Za-z0-9 ()/_-]{1,40}):
 const BIRD_MORE = /^(?:1006-|1002-)?\s{1,10}\S.{0,400}$/;
 const NO_BIRD = /(?:bird6?\.ctl|BIRDv?[46]? socket|querying BIRD|connect to server control socket)/;
 const READINESS = /(?:calico\/node is not ready: |^)((?:BIRD|BIRDv?6|felix|bird|bird\/confd|confd)6? is not (?:ready|live)[:.]? .{0,600})/i;
-const PEERS_NAMED = /BGP not established with ([0-9a-fA-F.:,\s]{2,1000}?)(?=\d{4}-\d\d-\d\d|[^0-9a-fA-F.:,\s]|$)/;
+const PEERS_NAMED = /BGP not established with ([0-9a-fA-FxX*.:,\s]{2,1000}?)(?=\d{4}-\d\d-\d\d|[^0-9a-fA-FxX*.:,\s]|$)/;
 const ESTABLISHED_ZERO = /[Nn]umber of node\(s\) with BGP peering established = 0/;
 const CONDITION = /^\s{1,8}Ready\s{1,40}(True|False)\s*$/;
 // ss -tan: "SYN-SENT 0 1 10.20.4.17:41022 10.20.4.12:179"; -H or `state x` leave columns out
@@ -148,7 +148,7 @@ export const calicoNode = defineFact({
       const cells = ROW.exec(raw)?.[1]
         ?.split("|")
         .map((cell) => cell.trim());
-      if (cells?.length === 5 && addressFamily(cells[0] as string) !== undefined) {
+      if (cells?.length === 5 && readFamily(cells[0] as string, "ipv4") !== undefined) {
         peer = tablePeer(line, cells as [string, string, string, string, string]);
         value.peers.push(peer);
       } else if (cells?.length === 5 && peer !== undefined && cells.slice(0, 4).every((cell) => cell === "")) {
@@ -174,7 +174,7 @@ function problemOf(line: number, raw: string): CalicoNode["problems"][number] | 
   const named = PEERS_NAMED.exec(content)?.[1]?.split(/[\s,]+/, 100) ?? [];
   // the daemon's own log line may follow without a blank
   const message = (readiness ?? content).replace(/\s{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.{0,4000}$/, "");
-  return { line, message: message.slice(0, 600), peers: named.filter((address) => addressFamily(address) !== undefined) };
+  return { line, message: message.slice(0, 600), peers: named.filter((address) => readFamily(address, "ipv4") !== undefined) };
 }
 
 function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {
@@ -194,7 +194,7 @@ function readDetail(raw: string, peer: Peer | undefined): boolean {
   const detail = BIRD_DETAIL.exec(raw);
   if (detail !== null) {
     const [, name, text] = detail as unknown as [string, string, string];
-    if (peer !== undefined && name === "Neighbor address" && addressFamily(text.trim()) !== undefined) peer.address = text.trim();
+    if (peer !== undefined && name === "Neighbor address" && readFamily(text.trim(), "ipv4") !== undefined) peer.address = text.trim();
     if (peer !== undefined && name === "Last error" && !peer.established && !peer.info.includes(squeezed(text))) peer.info = squeezed(`${peer.info} ${text}`);
     return true;
   }

@@ -24,6 +24,8 @@ export const CaptureIndex = z.strictObject({
         stderr: z.string().optional(),
         truncated: z.boolean().optional(),
         sample: z.number().int().min(1).max(2).optional(),
+        /** Why the command was not run although its answer is known: there is nothing that it could list. The file is empty. */
+        notRun: z.string().max(200).optional(),
       }),
     )
     .max(10_000),
@@ -51,6 +53,8 @@ export interface Output {
   readonly stderr: string;
   readonly truncated: boolean;
   readonly sample: number;
+  /** Why it was not run; its empty text is the answer all the same. */
+  readonly notRun?: string | undefined;
 }
 
 /** All outputs of one node at one time. */
@@ -91,6 +95,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
         stderr: output.stderr ?? "",
         truncated: truncated || (output.truncated ?? false),
         sample: output.sample ?? Math.min(2, nth),
+        ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
       };
     }),
   };
@@ -115,6 +120,7 @@ export function indexOf(capture: Capture): CaptureIndex {
       ...(output.stderr === "" ? {} : { stderr: output.stderr }),
       ...(output.truncated ? { truncated: true } : {}),
       ...(output.sample === 1 && capture.outputs.findIndex(({ command }) => command === output.command) === i ? {} : { sample: output.sample }),
+      ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
     })),
   };
 }

@@ -33,6 +33,7 @@ export const chainGroup = defineDerivedFact<z.infer<typeof ChainGroups>>({
   id: "chain-group",
   title: "Rules of iptables, counted by the beginnings of their chains' names",
   from: ["iptables"],
+  masked: ["iptables"],
   schema: ChainGroups,
   derive({ iptables }: { readonly iptables?: Iptables }) {
     const groups = new Map<string, ChainGroup>();

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily } from "./ip-address.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { readFamily } from "./mask.ts";
 import { withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -31,7 +31,7 @@ const Service = z.object({
 const Services = z.object({ rows: z.array(Service) });
 type Service = z.infer<typeof Service>;
 
-const ENDPOINT = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([\d.]{7,15})):(\d{1,5})(?:\/([A-Z]{1,8}))?(?:\/[ie])?$/;
+const ENDPOINT = /^(?:\[([0-9a-fA-FxX*:.]{2,45})\]|(\S{3,64}?)):(\d{1,5})(?:\/([A-Z]{1,8}))?(?:\/[ie])?$/;
 // "1    10.96.0.1:443/TCP    ClusterIP      1 => 10.0.0.1:6443/TCP (active)"
 const LISTED = /^(?:\d{1,10}\s{1,20})?(\S{9,70})(?:\s{1,20}\([a-z]\))?\s{1,80}([A-Z][A-Za-z]{2,40})(?:\s{1,80}(\d{1,6} => \S.{0,200}))?(?:\s.{0,200})?$/;
 const MORE = /^\s{0,200}\d{1,6} => (\S{9,70})(?: \((?:([a-z-]{2,30})|\d{1,10})\))?/;
@@ -106,7 +106,7 @@ export const ciliumService = defineFact({
 function endpointOf(printed: string): { address: string; port: number; protocol?: string } | undefined {
   const match = ENDPOINT.exec(printed);
   const address = match?.[1] ?? match?.[2] ?? "";
-  if (match === null || addressFamily(address) === undefined) return undefined;
+  if (match === null || readFamily(address, "ipv4") === undefined) return undefined;
   return { address, port: Number(match[3]), ...present({ protocol: match[4]?.toLowerCase() }) };
 }
 

@@ -20,6 +20,8 @@ const Source = z.object({
   synchronized: z.boolean(),
   /** Seconds that the clock is away from the source's time, without a sign. */
   offset: z.number().optional(),
+  /** True of `timedatectl show`, which collectors run, at any moment of a node's life; people who wonder about a clock type `timedatectl`. */
+  collected: z.boolean().optional(),
   /** Distance from a reference clock; 16 and 0 mean that there is none. */
   stratum: z.int().optional(),
 });
@@ -148,7 +150,8 @@ type Fields = ReadonlyMap<string, { line: number; value: string }>;
 function fromTimedatectl(fields: Fields, value: Clock): void {
   const synchronized = fields.get("NTPSynchronized") ?? fields.get("System clock synchronized") ?? fields.get("NTP synchronized");
   if (synchronized !== undefined && /^(?:yes|no)$/.test(synchronized.value)) {
-    value.rows.push({ line: synchronized.line, source: "kernel", synchronized: synchronized.value === "yes" });
+    const shown = fields.has("NTPSynchronized") ? { collected: true } : {};
+    value.rows.push({ line: synchronized.line, source: "kernel", synchronized: synchronized.value === "yes", ...shown });
   }
   const service =
     fields.get("NTP") ??

@@ -89,7 +89,7 @@ export const conntrackStats = defineFact({
   id: "conntrack-stats",
   title: "Counters of connection tracking (two samples)",
   commands: [
-    { argv: ["conntrack", "-S"], samples: 2 },
+    { argv: ["conntrack", "-S"], samples: 2, modules: ["nf_conntrack", "nf_conntrack_netlink"] },
     // where the tool is not installed
     { argv: ["cat", "/proc/net/stat/nf_conntrack"], samples: 2 },
   ],

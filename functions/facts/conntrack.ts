@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { fromLongIpv6 } from "./ipv6.ts";
+import { readFamily } from "./mask.ts";
 
 /**
  * Tracked connections.
@@ -77,7 +78,10 @@ const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrac
 export const conntrack = defineFact({
   id: "conntrack",
   title: "Tracked connections (conntrack table)",
-  commands: [{ argv: ["conntrack", "-L"] }],
+  commands: [
+    { argv: ["conntrack", "-L"], modules: ["nf_conntrack", "nf_conntrack_netlink"] },
+    { argv: ["cat", "/proc/net/nf_conntrack"], instead: true },
+  ],
   recognize(argv): View | undefined {
     const file = argv.findIndex((word, i) => i > 0 && FILES.test(word));
     if (file !== -1 && ["cat", "head", "tail", "grep", "egrep", "less", "more"].includes(argv[0] as string)) {
@@ -193,4 +197,5 @@ function integer(word: string | undefined): number | undefined {
   return word !== undefined && /^\d{1,15}$/.test(word) ? Number(word) : undefined;
 }
 
-const isAddress = (value: string): boolean => /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}:[0-9a-fA-F:]{1,38}(?:\d{0,2}(?:\.\d{1,3}){3})?)$/.test(value);
+const isAddress = (value: string): boolean => ADDRESS.test(value) || readFamily(value, "ipv4") !== undefined;
+const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}:[0-9a-fA-F:]{1,38}(?:\d{0,2}(?:\.\d{1,3}){3})?)$/;

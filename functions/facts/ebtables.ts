@@ -111,7 +111,7 @@ const COMMENT = /^#|^COMMIT$/;
 export const ebtables = defineFact({
   id: "ebtables",
   title: "ebtables rules and chains",
-  commands: [{ argv: ["ebtables-save"] }],
+  commands: [{ argv: ["ebtables-save"], modules: ["nf_tables", "nft_compat"] }],
   recognize(argv): View | undefined {
     const program = argv[0] ?? "";
     if (/^ebtables(?:-nft|-legacy)?-save$/.test(program)) return { format: "save", complete: !argv.includes("-t"), scope: "", rank: 3 };

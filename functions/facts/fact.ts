@@ -17,6 +17,14 @@ export interface Command {
   readonly each?: string;
   /** What `each` prints instead of numbers: names of network interfaces. Anything that the kernel or a shell could take for something else is ignored. */
   readonly eachOf?: "interface";
+  /**
+   * Kernel modules that the command would load: reading must change nothing, so it is run only where all of them are in the kernel. The first one holds
+   * what is listed: where it is not in the kernel there is nothing to list, and that is an answer. The others are only the way to it. Variants of
+   * iptables-save that use the legacy kernel interface load nothing and are always run.
+   */
+  readonly modules?: readonly string[];
+  /** Run only if the command before it, of one sample, could not be run: it is not installed, or would load a module. */
+  readonly instead?: true;
 }
 
 /** What one command line shows of a fact. */
@@ -71,6 +79,8 @@ export interface Row {
   output?: number;
   /** The verbatim text, where a line is not a good quote (one element of a one-line JSON array). */
   text?: string;
+  /** Fields whose text a person painted over (`10.x.x.x`): unknown to rules and derived facts. Noted by the reader, not by `parse`. See mask.ts. */
+  masked?: readonly string[];
 }
 
 /** One parsed output, ready to be merged with the others of the same fact. */
@@ -80,8 +90,10 @@ export interface Part<T> {
   readonly sample: number;
   /** False if filtered, truncated, or with unparsed lines. */
   readonly complete: boolean;
-  /** Seconds since the capture began, where known: samples of counters are divided by the difference. */
+  /** Seconds since the capture began, where known: samples of counters are divided by the difference. Only a collector notes it. */
   readonly at: number | undefined;
+  /** True if the end of the output is missing. */
+  readonly truncated?: boolean;
 }
 
 export interface Fact<T = unknown> {
@@ -99,6 +111,11 @@ export interface Fact<T = unknown> {
   readonly merge?: (parts: readonly Part<T>[]) => T;
   /** True if the parts together show everything. Default: a complete part of the empty scope, or every scope that is there is complete. */
   readonly whole?: (parts: readonly Part<T>[]) => boolean;
+  /**
+   * The kernel module that holds everything the fact shows, and a module that the kernel's build cannot do without then: `module` selects it, or depends on
+   * it (Kconfig). A complete lsmod with `needs` and without `module` proves that `module` is neither loaded nor built in: the fact is empty.
+   */
+  readonly heldBy?: { readonly module: string; readonly needs: string };
   /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
   readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr">) => boolean;
 }
@@ -114,6 +131,8 @@ export interface DerivedFact<T = unknown> {
   readonly from: readonly string[];
   /** Those of `from` that can only add something: where they were not read, the derived fact is no less complete. */
   readonly optional?: readonly string[];
+  /** Those of `from` whose painted-over rows (mask.ts) it wants too, because it takes such an address for unknown itself. Of the others it gets none. */
+  readonly masked?: readonly string[];
   readonly schema: z.ZodType<T>;
   /** `values` holds the facts named in `from`; those that could not be read are absent. */
   /** `whole` names those of them that are complete: only of these anything may be concluded from what is not there. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { isMasked, readFamily, readMac } from "./mask.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -38,6 +39,8 @@ export type Fdb = z.infer<typeof Fdb>;
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
 const NAME = /^[!-~]{1,31}$/;
 const ADDRESS = /^(?:[0-9.]{7,15}|[0-9a-f:.]{2,45})$/i;
+const isMac = (text: string): boolean => MAC.test(text) || (isMasked(text) && readMac(text) !== undefined);
+const isAddress = (text: string): boolean => ADDRESS.test(text) || readFamily(text, "ipv4") !== undefined;
 const NUMBER = /^\d{1,10}$/;
 const STATES: ReadonlySet<string> = new Set(["permanent", "static", "stale"]);
 /** Words that stand alone and tell nothing that a row keeps. */
@@ -110,13 +113,19 @@ export const fdb = defineFact({
 });
 
 type Draft = Omit<Entry, "line">;
-const draft = (mac: string, name: string): Draft => ({ mac: mac.toLowerCase(), interface: name, permanent: false, self: false, externLearn: false });
+const draft = (mac: string, name: string): Draft => ({
+  mac: readMac(mac) ?? mac.toLowerCase(),
+  interface: name,
+  permanent: false,
+  self: false,
+  externLearn: false,
+});
 
 function fromText(content: string, device: string | undefined): Draft | undefined {
   const words = content.split(/\s+/);
   const [mac, dev, shown] = words;
   const name = dev === "dev" ? shown : device;
-  if (mac === undefined || !MAC.test(mac) || name === undefined) return undefined;
+  if (mac === undefined || !isMac(mac) || name === undefined) return undefined;
   const row = draft(mac, name);
   for (let i = dev === "dev" ? 3 : 1; i < words.length; i++) {
     const word = words[i] as string;
@@ -127,7 +136,7 @@ function fromText(content: string, device: string | undefined): Draft | undefine
     else if (STATES.has(word)) {
       row.state = word;
       row.permanent = word === "permanent";
-    } else if (word === "dst" && ADDRESS.test(value)) {
+    } else if (word === "dst" && isAddress(value)) {
       row.destination = value;
       i++;
     } else if (word === "master" && NAME.test(value)) {
@@ -145,7 +154,7 @@ function fromText(content: string, device: string | undefined): Draft | undefine
 function fromJson(value: Record<string, unknown>, device: string | undefined): Draft | undefined {
   const mac = asString(value["mac"]);
   const name = asString(value["ifname"]) ?? device;
-  if (mac === undefined || !MAC.test(mac) || name === undefined) return undefined;
+  if (mac === undefined || !isMac(mac) || name === undefined) return undefined;
   const row = draft(mac, name);
   const flags = asStrings(value["flags"]);
   row.self = flags.includes("self");
@@ -154,7 +163,7 @@ function fromJson(value: Record<string, unknown>, device: string | undefined): D
   if (state !== undefined && STATES.has(state)) row.state = state;
   row.permanent = state === "permanent";
   const destination = asString(value["dst"]);
-  if (destination !== undefined && ADDRESS.test(destination)) row.destination = destination;
+  if (destination !== undefined && isAddress(destination)) row.destination = destination;
   const master = asString(value["master"]);
   if (master !== undefined) row.bridge = master;
   for (const field of ["vlan", "vni", "port"] as const) {

@@ -1,5 +1,6 @@
 import { lines, type UnparsedLines } from "./fact.ts";
-import { type Family, maskLength, parseMac, parsePrefix } from "./ip-address.ts";
+import { type Family, maskLength } from "./ip-address.ts";
+import { isMasked, readFamily, readMac, readPrefix } from "./mask.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -36,8 +37,7 @@ const NEW_INET = /^inet (\S{1,45})\s+netmask (\S{1,15})(?:\s+(broadcast|destinat
 const OLD_INET = /^inet addr:(\S{1,45})(?:\s+(P-t-P|Bcast):(\S{1,45}))?\s+Mask:(\S{1,15})$/;
 const NEW_INET6 = /^inet6 (\S{1,45})\s+prefixlen (\d{1,3})\s+scopeid 0x[0-9a-f]{1,4}<([a-z,]{1,40})>(?:\s+destination \S{1,45})?$/;
 const OLD_INET6 = /^inet6 addr: (\S{1,49}) Scope:([A-Za-z,]{1,40})$/;
-const HARDWARE =
-  /^(?:ether|loop|unspec|tunnel|tunnel6|sit|ppp|infiniband|gre|ipgre)\b\s*(?:([0-9A-Fa-f:-]{11,60})\s+)?txqueuelen \d{1,10}\s+\([A-Za-z0-9 /-]{1,40}\)$/;
+const HARDWARE = /^(?:ether|loop|unspec|tunnel|tunnel6|sit|ppp|infiniband|gre|ipgre)\b\s*(?:(\S{3,60})\s+)?txqueuelen \d{1,10}\s+\([A-Za-z0-9 /-]{1,40}\)$/;
 const OLD_FLAGS = /^(?:\[NO FLAGS\]|[A-Z][A-Z ]{0,200}?)\s+MTU:(\d{1,10})\s+Metric:\d{1,10}$/;
 const COUNTS = /^(RX|TX) (?:packets|errors|bytes)[ :]\d/;
 const SKIPPED =
@@ -70,7 +70,7 @@ function header(line: number, content: string): IfconfigBlock | undefined {
   }
   const old = OLD_HEADER.exec(content);
   if (old === null) return undefined;
-  const mac = parseMac(/HWaddr (\S{1,60})/.exec(content)?.[1] ?? "");
+  const mac = readMac(/HWaddr (\S{1,60})/.exec(content)?.[1] ?? "");
   // Interfaces without a hardware address get one of sixteen zero bytes.
   return { line, ...named(old[1] as string), flags: [], ...(mac === undefined || mac.length > 17 ? {} : { mac }), addresses: [], counters: {} };
 }
@@ -84,8 +84,9 @@ function detail(block: IfconfigBlock, line: number, content: string): boolean {
   if (COUNTS.test(content)) return counts(block, line, content);
   const hardware = HARDWARE.exec(content);
   if (hardware !== null) {
-    const mac = parseMac(hardware[1] ?? "");
-    if (mac !== undefined && mac.length === 17) block.mac = mac;
+    const mac = readMac(hardware[1] ?? "");
+    if (hardware[1] !== undefined && mac === undefined && !/^[0-9A-Fa-f:-]{11,60}$/.test(hardware[1])) return false;
+    if (mac !== undefined && mac.length <= 17) block.mac = mac;
     return true;
   }
   const flags = OLD_FLAGS.exec(content);
@@ -110,16 +111,16 @@ function inet(line: number, content: string): IfconfigAddress | undefined {
         ? [old[1], old[4], old[2], old[3]]
         : [undefined, undefined, undefined, undefined];
   const prefixLength = maskLength(mask ?? "");
-  if (address === undefined || prefixLength === undefined || parsePrefix(address)?.length !== undefined || parsePrefix(address)?.family !== "ipv4")
-    return undefined;
+  const maskKnown = prefixLength !== undefined || isMasked(mask ?? "");
+  if (address === undefined || !maskKnown || readFamily(address, "ipv4") !== "ipv4") return undefined;
   const peer = word === "destination" || word === "P-t-P" ? other : undefined;
   const broadcast = peer === undefined && other !== "0.0.0.0" ? other : undefined;
-  return { line, family: "ipv4", address, prefixLength, ...present({ peer, broadcast }) };
+  return { line, family: "ipv4", address, ...present({ prefixLength, peer, broadcast }) };
 }
 
 function inet6(line: number, content: string): IfconfigAddress | undefined {
   const match = NEW_INET6.exec(content);
-  const parsed = match !== null ? parsePrefix(`${match[1]}/${match[2]}`) : parsePrefix(OLD_INET6.exec(content)?.[1] ?? "");
+  const parsed = match !== null ? readPrefix(`${match[1]}/${match[2]}`, "ipv6") : readPrefix(OLD_INET6.exec(content)?.[1] ?? "", "ipv6");
   const scope = match?.[3] ?? OLD_INET6.exec(content)?.[2];
   if (parsed?.length === undefined || parsed.family !== "ipv6" || scope === undefined) return undefined;
   return { line, family: "ipv6", address: parsed.address, prefixLength: parsed.length, scope: scope.toLowerCase() };

@@ -31,6 +31,8 @@ import { ethtoolFeatures } from "./ethtool-features.ts";
 import { ethtoolStatistics } from "./ethtool-statistics.ts";
 import type { AnyFact, DerivedFact } from "./fact.ts";
 import { fdb } from "./fdb.ts";
+import { flannelAnnotation } from "./flannel-annotation.ts";
+import { flannelAnnouncement } from "./flannel-announcement.ts";
 import { fullQueue } from "./full-queue.ts";
 import { instanceMetadata } from "./instance-metadata.ts";
 import { ipamd } from "./ipamd.ts";
@@ -75,6 +77,7 @@ import { tc } from "./tc.ts";
 import { tcpMemory } from "./tcp-memory.ts";
 import { tool } from "./tool.ts";
 import { unit } from "./unit.ts";
+import { unreachableMessage } from "./unreachable-message.ts";
 import { vtep } from "./vtep.ts";
 
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
@@ -102,6 +105,7 @@ export const facts: readonly AnyFact[] = [
   ethtoolFeatures,
   ethtoolStatistics,
   fdb,
+  flannelAnnotation,
   instanceMetadata,
   ipamd,
   ipset,
@@ -131,6 +135,7 @@ export const facts: readonly AnyFact[] = [
   tc,
   tool,
   unit,
+  unreachableMessage,
 ];
 
 /** Facts computed from others. A derived fact stands behind the ones that it is derived from. */
@@ -148,6 +153,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   chainGroup,
   cardDrops,
   conntrackUsage,
+  flannelAnnouncement,
   fullQueue,
   socketCount,
   staleServiceFlow,

@@ -43,7 +43,13 @@ export function ipCommand(argv: readonly string[]): IpCommand | undefined {
   if (object === undefined) return undefined;
   const verb = argv[i];
   if (verb !== undefined && !VERBS.some((name) => name.startsWith(verb))) return undefined;
-  return { object: object === "neighbour" ? "neighbor" : object, family, ...given, filters: argv.slice(i + 1) };
+  const filters = argv.slice(i + 1);
+  return { object: object === "neighbour" ? "neighbor" : object, family, ...given, filters: object === "route" ? filters.map(spelledOut) : filters };
+}
+
+/** `ip r s t all`: `table` is the one filter of routes that people shorten. A name behind `dev` stays as it is. */
+function spelledOut(word: string, at: number, words: readonly string[]): string {
+  return /^t(?:a|ab|abl)?$/.test(word) && !/^(?:dev|oif|iif|vrf)$/.test(words[at - 1] ?? "") ? "table" : word;
 }
 
 /** The value behind one of these words among the filters (`dev eth0`): what a filtered listing no longer prints on its lines. */

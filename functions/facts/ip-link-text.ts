@@ -1,5 +1,5 @@
 import { lines, type UnparsedLines } from "./fact.ts";
-import { parseMac } from "./ip-address.ts";
+import { readFamily, readMac } from "./mask.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -135,8 +135,9 @@ function linkLine(link: LinkText, words: readonly string[]): boolean {
   let i = 1;
   const address = words[1];
   if (address !== undefined && !LINK_PAIRS.has(address) && !DETAIL.test(address)) {
-    if (!/^[0-9a-fA-F:.]{2,64}$/.test(address)) return false;
-    const mac = parseMac(address);
+    // tunnels have an IP address here
+    const mac = readMac(address);
+    if (mac === undefined && !/^[0-9a-fA-F:.]{2,64}$/.test(address) && readFamily(address) === undefined) return false;
     if (mac !== undefined) link.mac = mac;
     i = 2;
   }

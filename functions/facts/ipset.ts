@@ -53,7 +53,9 @@ const MEMBER = /^(\S{1,200})(?: (.{0,400}))?$/;
 export const ipset = defineFact<Ipset>({
   id: "ipset",
   title: "Sets that iptables rules refer to, and their members",
-  commands: [{ argv: ["ipset", "list", "-o", "save"] }],
+  commands: [{ argv: ["ipset", "list", "-o", "save"], modules: ["ip_set"] }],
+  // IP_SET selects NETFILTER_NETLINK
+  heldBy: { module: "ip_set", needs: "nfnetlink" },
   recognize(argv): View | undefined {
     if (argv[0] !== "ipset") return undefined;
     const words = argv.slice(1).filter((word, i, all) => !word.startsWith("-") && !OUTPUT.has(all[i - 1] ?? ""));

@@ -78,7 +78,7 @@ export function readColumns(text: string, columns: Columns, row: IptablesRow, na
 
 /** True if words[i] can be the protocol of a row without `opt` column: the addresses stand where they should. */
 function startsAddresses(words: readonly string[], i: number, width: number): boolean {
-  const address = /^!?(?:anywhere|[\da-fA-F]*:[\da-fA-F:./]*)$/;
+  const address = /^!?(?:anywhere|[\da-fA-FxX*]*:[\da-fA-FxX*:./]*)$/;
   return words.length >= i + width + 1 && address.test(words[i + width - 1] ?? "") && address.test(words[i + width] ?? "");
 }
 

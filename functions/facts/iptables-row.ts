@@ -25,6 +25,8 @@ const IptablesChain = z.object({
   complete: z.boolean(),
   /** How many rules of it were seen. */
   rules: z.int(),
+  /** Read from nft's listing of the table, whose expressions iptables has no options for are kept as text only. */
+  translated: z.boolean().optional(),
 });
 
 /**

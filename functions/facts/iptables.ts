@@ -1,22 +1,24 @@
-import { defineFact, type View } from "./fact.ts";
+import { defineFact, type Input, type Parsed, type Part, type View } from "./fact.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
 import { merge, tableKnown } from "./iptables-merge.ts";
-import { Iptables } from "./iptables-row.ts";
+import { asSaved } from "./iptables-nft.ts";
+import { type Family, Iptables } from "./iptables-row.ts";
 import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
+import { listing } from "./nft.ts";
 
 export const iptables = defineFact<Iptables>({
   id: "iptables",
   title: "Rules and chains of iptables and ip6tables, of both backends",
   commands: [
-    { argv: ["iptables-save", "-c"], samples: 2 },
-    { argv: ["ip6tables-save", "-c"] },
+    { argv: ["iptables-save", "-c"], samples: 2, modules: ["nf_tables", "nft_compat"] },
+    { argv: ["ip6tables-save", "-c"], modules: ["nf_tables", "nft_compat"] },
     { argv: ["iptables-legacy-save", "-c"] },
     { argv: ["ip6tables-legacy-save", "-c"] },
   ],
   recognize(argv): View | undefined {
     const request = requestOf(argv);
-    if (request === undefined) return undefined;
+    if (request === undefined) return nftView(argv);
     const { family, backend, format, table, chain, verbose, numeric } = request;
     const rank = (format === "save" ? 7 : format === "rules" ? 5 : numeric ? 3 : 1) + (verbose ? 1 : 0);
     const scope = [backend === "unknown" ? family : `${family}/${backend}`, table, chain].filter((part) => part !== undefined).join(" ");
@@ -25,10 +27,55 @@ export const iptables = defineFact<Iptables>({
   },
   schema: Iptables,
   parse(input) {
+    if (input.view.format === NFT) return readNft(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
     if (input.sorted === true) return readSorted(input, request as Request);
     return new Reader(input, request as Request).read();
   },
-  merge,
-  whole: (parts) => tableKnown(parts, "filter") && tableKnown(parts, "nat"),
+  merge: (parts) => merge(preferred(parts)),
+  whole: (parts) => tableKnown(preferred(parts), "filter") && tableKnown(preferred(parts), "nat"),
 });
+
+/** The format of views that are nft's listing of the tables that iptables-nft keeps. */
+const NFT = "nft";
+const TABLES = new Set(["raw", "mangle", "nat", "filter", "security"]);
+
+/** `nft list ruleset`, `nft list table ip filter`, `nft list chain ip filter FORWARD` as text show the rules of iptables-nft too. */
+function nftView(argv: readonly string[]): View | undefined {
+  const found = listing(argv);
+  if (found === undefined || found.json) return undefined;
+  const [noun = "", kind = "", table = "", chain] = found.words;
+  if (noun === "ruleset") return found.words.length === 1 ? { format: NFT, complete: true, scope: "ipv4/nft", rank: 1 } : undefined;
+  const family = kind === "ip" ? "ipv4" : kind === "ip6" ? "ipv6" : undefined;
+  if (family === undefined || !TABLES.has(table) || !(noun === "table" || (noun === "chain" && chain !== undefined))) return undefined;
+  return { format: NFT, complete: true, scope: [`${family}/nft`, table, ...(chain === undefined ? [] : [chain])].join(" "), rank: 1 };
+}
+
+/** The lines that are no rules of iptables are accounted for by the fact nft. */
+function readNft(input: Input): Parsed<Iptables> {
+  const read = (family: Family) => {
+    const request = requestOf([family === "ipv4" ? "iptables-nft-save" : "ip6tables-nft-save", "-c"]) as Request;
+    return new Reader({ ...input, text: asSaved(input.text, family) }, request).read();
+  };
+  const [first, second] = [read("ipv4"), read("ipv6")];
+  const chains = [...first.value.chains, ...second.value.chains].map((chain) => ({ ...chain, translated: true }));
+  return { ...first, value: { ...first.value, chains, rows: [...first.value.rows, ...second.value.rows] } };
+}
+
+/** Of a family that iptables itself showed, nft's listing adds nothing, and is the poorer reading. */
+function preferred(parts: readonly Part<Iptables>[]): readonly Part<Iptables>[] {
+  const own = parts.filter((part) => part.view.format !== NFT);
+  if (own.length === parts.length) return parts;
+  const shown = (family: Family, table: string) =>
+    own.some(({ value }) =>
+      value.chains.some((chain) => chain.family === family && chain.backend !== "legacy" && (chain.table === table || chain.table === "unknown")),
+    );
+  const rest = parts
+    .filter((part) => part.view.format === NFT)
+    .map((part) => {
+      const kept = (row: { readonly family: Family; readonly table: string }) => !shown(row.family, row.table);
+      return { ...part, value: { ...part.value, chains: part.value.chains.filter(kept), rows: part.value.rows.filter(kept) } };
+    })
+    .filter((part) => part.value.chains.length > 0);
+  return own.length > 0 && rest.length === 0 ? own : [...own, ...rest];
+}

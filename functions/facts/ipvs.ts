@@ -67,7 +67,7 @@ const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/ip_vs$/;
 export const ipvs = defineFact<Ipvs>({
   id: "ipvs",
   title: "Virtual and real servers of IPVS",
-  commands: [{ argv: ["ipvsadm", "-Ln"] }, { argv: ["cat", "/proc/net/ip_vs"] }],
+  commands: [{ argv: ["ipvsadm", "-Ln"], modules: ["ip_vs"] }, { argv: ["cat", "/proc/net/ip_vs"] }],
   recognize(argv): View | undefined {
     const [program] = argv;
     if (program === "cat" && argv.length === 2 && FILE.test(argv[1] as string)) return { format: "proc", complete: true, scope: "", rank: 2 };
@@ -188,6 +188,6 @@ function readSaved(content: string, line: number): Service | Server | undefined 
     ...(endpoint.port === undefined ? {} : { servicePort: endpoint.port }),
     ...server,
     ...(forward === undefined ? {} : { forward }),
-    ...(Number.isInteger(weight) ? { weight } : {}),
+    ...(Number.isSafeInteger(weight) ? { weight } : {}),
   };
 }

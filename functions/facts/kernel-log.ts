@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { leastAge, withAges } from "./log-time.ts";
 import { ranked } from "./parts.ts";
+import { isWindowWidth } from "./unwrap.ts";
 
 /**
  * Messages of the kernel.
@@ -18,7 +19,8 @@ const Message = z.object({
   /**
    * Seconds between the message and the collection: known if /proc/uptime was collected and the message has `seconds`, or if the message has a `time` and
    * the capture tells when it was made. A time without a zone is taken as UTC; a result below zero counts as 0. Where neither is known, a message after which
-   * the log goes on for an hour or more has the time that it goes on: it is at least that old.
+   * the log goes on for an hour or more has the time that it goes on: it is at least that old. Other messages of an unknown age are kept only where a person picked
+   * the lines: not in a collector's log, nor in one that was cut.
    */
   age: z.number().optional(),
   /** As printed: ISO, "Sat Nov 21 03:51:28 2026" (dmesg -T), "Nov21 03:51" (dmesg -H, for the whole minute) or "Nov 21 03:51:28" (syslog). */
@@ -46,14 +48,15 @@ const DECODED = /^([a-z0-9]{2,8}) {0,6}:(emerg|alert|crit|err|warn|notice|info|d
 const RAW = /^<(\d{1,3})>/;
 const SINCE_BOOT = /^\[ {0,12}(\d{1,10}\.\d{1,9})(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\](?:\[ {0,8}[TC]\d{1,10}\])? ?/;
 const DELTA = /^\[ {0,12}[+<] {0,12}\d{1,10}\.\d{1,9}>?\] ?/;
-const BRACKETED = /^\[((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/;
+// in the language of the node: "[Di Mär  4 09:20:11 2025] "
+const BRACKETED = /^\[((?:\p{L}{2,4}\.? )?\p{L}{3,5}\.? {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/u;
 const ISO = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) /;
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kernel: "
 const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /;
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = /^([\w.-]{1,255}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?/;
 // -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
-const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.)$/;
+const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
 const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
@@ -103,6 +106,7 @@ export const kernelLog = defineFact({
       return unparsed.with({ rows, clocks });
     }
     let minute: string | undefined;
+    let before = { line: 0, width: 0 };
     for (const { line, text: content } of lines(text)) {
       // the tools' own complaints, and what is no text
       if (BINARY.test(content) || /^(?:dmesg|journalctl): /.test(content)) {
@@ -113,7 +117,11 @@ export const kernelLog = defineFact({
       // other programs' lines in the same file (undefined), and what people and pagers put between
       if (row === undefined || JOURNAL_REMARK.test(content) || isPromptLine(content)) continue;
       if (content.trimStart().startsWith("[") && row.time !== undefined) minute = row.time;
-      rows.push({ line, ...row });
+      const previous = rows.at(-1);
+      const wrapped = isBare(row) && !/^\s/.test(content) && before.line === line - 1 && before.width >= NARROWEST;
+      if (wrapped && previous !== undefined && !isBare(previous)) previous.message += (isWindowWidth(before.width) ? "" : " ") + content;
+      else rows.push({ line, ...row });
+      before = { line, width: content.length };
     }
     return unparsed.with({ rows: withAge(rows), clocks: [] });
   },
@@ -121,13 +129,35 @@ export const kernelLog = defineFact({
     const best = ranked(parts);
     const clocks = best.flatMap((part) => part.value.clocks).slice(0, 1);
     const logs = best.filter((part) => part.view.scope === "");
-    const whole = logs.find((part) => part.complete);
-    const rows = whole === undefined ? distinct(logs.flatMap((part) => part.value.rows)) : whole.value.rows;
+    const chosen = logs.find((part) => part.complete);
     const uptime = clocks[0]?.uptime;
-    return { rows: uptime === undefined ? leastAged(rows) : rows.map((row) => aged(row, uptime)), clocks };
+    const newest = newestOf(logs);
+    const rowsOf = (part: LogPart): readonly Message[] => {
+      if (uptime !== undefined) return part.value.rows.map((row) => aged(row, uptime));
+      const rows = part.value.rows.map((row) => leastAged(row, newest));
+      return isUnchosen(part) ? rows.filter((row) => !isUndated(row)) : rows;
+    };
+    return { rows: chosen === undefined ? distinct(logs.flatMap(rowsOf)) : [...rowsOf(chosen)], clocks };
   },
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+  whole(parts) {
+    const newest = newestOf(parts);
+    const left = parts.some((part) => isUnchosen(part) && part.value.rows.some((row) => isUndated(leastAged(row, newest))));
+    const dated = !left || parts.some((part) => part.value.clocks.length > 0);
+    return dated && parts.some((part) => part.complete && part.view.scope === "");
+  },
 });
+
+type LogPart = Part<z.infer<typeof KernelLog>>;
+
+/**
+ * A message without an age is taken for fresh where a person picked the lines. A collector prints the whole log whatever is in it, and a log that was cut has
+ * lost its newest lines: there such a message may be of any age, and it is left out.
+ */
+const isUnchosen = (part: LogPart): boolean => part.at !== undefined || part.truncated === true;
+const isUndated = (row: Message): boolean => row.seconds !== undefined && row.age === undefined;
+
+const newestOf = (parts: readonly LogPart[]): number =>
+  parts.reduce((most, part) => part.value.rows.reduce((newest, row) => Math.max(newest, row.seconds ?? 0), most), 0);
 
 /** The kernel's part of the journal, in the layouts that show one message a line. */
 function journalView(argv: readonly string[]): View | undefined {
@@ -142,17 +172,19 @@ function journalView(argv: readonly string[]): View | undefined {
   return { format: output === "json" ? "journal-json" : "text", complete: !part, scope: "", rank: 2 };
 }
 
+/** No time, no level: nothing that a log prints in front of a message. */
+const isBare = (row: Draft): boolean => row.time === undefined && row.seconds === undefined && row.level === undefined;
+/** A message goes on in the next line only where a window of this many columns may have wrapped it. */
+const NARROWEST = 70;
+
 function aged(row: Message, uptime: number): Message {
   return row.seconds === undefined ? row : { ...row, age: Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000) };
 }
 
 /** Without the clock only what the log itself tells: a message after which it goes on for an hour or more is at least that old. */
-function leastAged(rows: readonly Message[]): Message[] {
-  const newest = rows.reduce((most, row) => Math.max(most, row.seconds ?? 0), 0);
-  return rows.map((row) => {
-    const age = row.seconds === undefined || row.age !== undefined ? undefined : leastAge(row.seconds, newest);
-    return age === undefined ? row : { ...row, age };
-  });
+function leastAged(row: Message, newest: number): Message {
+  const age = row.seconds === undefined || row.age !== undefined ? undefined : leastAge(row.seconds, newest);
+  return age === undefined ? row : { ...row, age };
 }
 
 /** Several filtered listings may hold the same message. */

@@ -3,7 +3,8 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 
 /**
- * Interfaces of which the kernel said that the line went down or came up, as drivers word it; where its log is silent, what systemd-networkd said.
+ * Interfaces of which the kernel said that the line went down or came up, as drivers word it; where its log is silent, what systemd-networkd or
+ * NetworkManager said.
  *
  *     e1000e 0000:00:1f.6 eno1: NIC Link is Down
  *     bond0: (slave ens1f0): link status definitely down, disabling slave
@@ -49,6 +50,11 @@ const PATTERNS: readonly RegExp[] = [
 
 const NETWORKD = new RegExp(`^${NAME}: (Lost|Gained) carrier$`);
 
+/** A change that lasts some seconds, as NetworkManager tells it. */
+const NETWORK_MANAGER = new RegExp(
+  `device \\(${NAME}\\): (?:carrier: link (connected|disconnected)|state change: [a-z-]{1,20} -> unavailable \\(reason 'carrier-changed')`,
+);
+
 /** The window within which changes count, in seconds. */
 const WINDOW = 3600;
 const MAX_ROWS = 1000;
@@ -70,9 +76,10 @@ export const linkEvent = defineDerivedFact({
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));
     for (const entry of values["agent-log"]?.rows ?? []) {
-      const match = entry.unit === "systemd-networkd" && entry.message.length < 100 ? NETWORKD.exec(entry.message) : null;
-      if (match === null || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
-      const event = match[2] === "Lost" ? "down" : "up";
+      const pattern = entry.unit === "systemd-networkd" ? NETWORKD : entry.unit === "NetworkManager" ? NETWORK_MANAGER : undefined;
+      const match = entry.message.length < 200 ? pattern?.exec(entry.message) : undefined;
+      if (match === null || match === undefined || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
+      const event = match[2] === "Gained" || match[2] === "connected" ? "up" : "down";
       rows.push({ ...placed(entry), interface: match[1] as string, event, ...(entry.age === undefined ? {} : { age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();

@@ -2,10 +2,10 @@ import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { readIfconfig } from "./ifconfig.ts";
-import { parseMac } from "./ip-address.ts";
 import { ipCommand } from "./ip-command.ts";
 import { type LinkText, readLinkText, split } from "./ip-link-text.ts";
 import { asInteger, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
+import { readMac } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -112,6 +112,8 @@ export type Link = z.infer<typeof Link>;
 type Links = z.infer<typeof Links>;
 type Statistics = z.infer<typeof Statistics>;
 
+const PROC_NET_DEV = /^\/proc\/(?:(?:\d{1,10}|self)\/)?net\/dev$/;
+
 export const link = defineFact({
   id: "link",
   title: "Network interfaces, their kinds, bridges, VXLANs and counters",
@@ -123,6 +125,8 @@ export const link = defineFact({
       if (others.length > 1 || hasOption(others, "-s")) return undefined;
       return { format: "ifconfig", complete: others.length === 0 && argv.some((word) => /^-v?a/.test(word)), scope: others.join(" "), rank: 1 };
     }
+    // The file has the counters alone.
+    if (argv[0] === "cat" && argv.length === 2 && PROC_NET_DEV.test(argv[1] ?? "")) return { format: "proc", complete: false, scope: "", rank: 0 };
     const command = ipCommand(argv);
     if (command === undefined || (command.object !== "link" && command.object !== "address")) return undefined;
     // `ip addr` of one family leaves out interfaces and hardware addresses, `-br` and `-o` leave out the flags.
@@ -138,6 +142,7 @@ export const link = defineFact({
     const links: Links = { rows: [], vxlans: [], bridges: [], statistics: [] };
     if (view.format === "json") for (const element of jsonElements(withoutPrompts(text), unparsed)) fromJson(links, element, unparsed);
     else if (view.format === "brief") readBrief(links, text, unparsed);
+    else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
     else for (const row of readLinkText(text, unparsed).links) fromText(links, row, unparsed);
     return unparsed.with(links);
@@ -219,7 +224,7 @@ function fromJson(links: Links, { value, line, text }: JsonElement, unparsed: Un
       qdisc: asString(value["qdisc"]),
       master: asString(value["master"]),
       state: asString(value["operstate"]),
-      mac: parseMac(asString(value["address"]) ?? ""),
+      mac: readMac(asString(value["address"]) ?? ""),
       kind,
       memberKind: asString(info["info_slave_kind"]),
       peerNamespace: typeof namespace === "number" ? String(namespace) : asString(namespace),
@@ -332,10 +337,15 @@ function readBrief(links: Links, text: string, unparsed: UnparsedLines): void {
   for (const { line, text: content } of lines(text)) {
     const words = content.trim().split(/\s+/);
     const [name, state, address, flagsBehind] = words as [string, string?, string?, string?];
-    const flagsText = words.length === 3 ? address : words.length === 4 && /^[0-9a-f:.]{2,64}$/.test(address ?? "") ? flagsBehind : undefined;
+    const flagsText =
+      words.length === 3
+        ? address
+        : words.length === 4 && (/^[0-9a-f:.]{2,64}$/.test(address ?? "") || readMac(address ?? "") !== undefined)
+          ? flagsBehind
+          : undefined;
     if (state !== undefined && STATES.has(state) && flagsText !== undefined && /^<[A-Z0-9_,-]{0,400}>$/.test(flagsText)) {
       const flags = flagsText.slice(1, -1).split(",").filter(Boolean);
-      links.rows.push(present({ line, ...split(name), flags, ...shown(flags), state, mac: words.length === 4 ? parseMac(address ?? "") : undefined }));
+      links.rows.push(present({ line, ...split(name), flags, ...shown(flags), state, mac: words.length === 4 ? readMac(address ?? "") : undefined }));
     } else if (!isPrompt(content)) unparsed.add(line, content);
   }
 }
@@ -359,5 +369,24 @@ function fromIfconfig(links: Links, text: string, unparsed: UnparsedLines): void
       txDropped: counters["tx dropped"],
     });
     if (numbers !== undefined) links.statistics.push({ ...base, line: block.countersLine ?? block.line, ...numbers });
+  }
+}
+
+/**
+ * `  eth0: 1500 12    0    1    2     0          0         0     900 9    0    0    0     0       0          0`: bytes packets errs drop fifo frame compressed
+ * multicast, then bytes packets errs drop fifo colls carrier compressed. Old kernels put no blank behind the colon.
+ */
+function readProcNetDev(links: Links, text: string, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    if (/^Inter-\||^ ?face \||^\s*$/.test(content)) continue;
+    const row = /^\s{0,16}(\S{1,15}):\s*((?:\d{1,20}\s+){15}\d{1,20})\s*$/.exec(content);
+    const numbers = row?.[2]?.split(/\s+/).map(Number) ?? [];
+    if (row === null || numbers.length !== 16 || !numbers.every(Number.isSafeInteger)) {
+      if (!isPrompt(content)) unparsed.add(line, content);
+      continue;
+    }
+    const [rxBytes, rxPackets, rxErrors, rxDropped, rxOverrun, , , , txBytes, txPackets, txErrors, txDropped] = numbers;
+    const counters = statistics({ rxBytes, rxPackets, rxErrors, rxDropped, rxOverrun, rxMissed: undefined, txBytes, txPackets, txErrors, txDropped });
+    if (counters !== undefined) links.statistics.push({ line, interface: row[1] as string, ...counters });
   }
 }

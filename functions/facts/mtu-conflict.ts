@@ -131,7 +131,10 @@ function tunnelOf(
   const used = routes.filter((route) => route.interface === row.interface && route.type === "unicast" && route.protocol !== "kernel");
   // the next hop of an IP in IP tunnel is the other node itself
   const peer = kind === "ipip" ? used.find((route) => route.gateway !== undefined)?.gateway : undefined;
-  const underlay = links.get(vxlan?.underlay ?? local ?? "") ?? (peer === undefined ? uplink : wayTo(peer));
+  const below = links.get(vxlan?.underlay ?? local ?? "");
+  // a VPN that takes the default route may leave out other tunnels by marks: what it carries is not known
+  const guess = uplink !== undefined && isVpn(uplink) ? undefined : uplink;
+  const underlay = below ?? (peer === undefined ? guess : wayTo(peer));
   if (underlay?.mtu === undefined || underlay.interface === row.interface) return undefined;
   const limit = underlay.mtu - overhead;
   return {
@@ -149,6 +152,9 @@ function tunnelOf(
     routes: used.filter((route) => (prefixBits(route.prefix)?.length ?? 0) > 0).length,
   };
 }
+
+/** WireGuard, OpenVPN, Tailscale; without -d the names that people and programs give them. */
+const isVpn = (row: Link): boolean => /^(?:wireguard|tun)$/.test(row.kind ?? "") || /^(?:wg|tun|tailscale|utun)[\w-]{0,12}$/.test(row.interface);
 
 /** Bridges of container engines beside the CNI: what is on them leaves by the uplink, never by the CNI's tunnel. */
 const ENGINE_BRIDGE = /^(?:docker\d|br-|virbr|lxdbr|podman|cni-podman|nerdctl)/;

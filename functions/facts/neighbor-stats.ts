@@ -81,6 +81,8 @@ export const neighborStats = defineFact({
     const families = view.scope.split(" ") as Table["family"][];
     let header: string[] = [];
     let bars: string[] = [];
+    /** lnstat prints the names again after every 20 lines of values. */
+    let named = false;
     let table: Table | undefined;
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
@@ -104,13 +106,15 @@ export const neighborStats = defineFact({
         table = { line, family: families[0] ?? "ipv4", entries: 0, failed: 0, forcedCollections: 0 };
         add(table, bars.map(nameOfBar), values);
         rows.push(table);
+        named = true;
       } else if (view.format === "lnstat" && BARS.test(raw)) {
         const cells = raw
           .split("|")
           .slice(0, -1)
           .map((cell) => cell.trim());
         // the names are written over several lines
-        bars = bars.length === cells.length ? bars.map((name, i) => name + (cells[i] ?? "")) : cells;
+        bars = !named && bars.length === cells.length ? bars.map((name, i) => name + (cells[i] ?? "")) : cells;
+        named = false;
       } else if (!isPrompt(raw)) unparsed.add(line, raw);
     }
     return unparsed.with({ rows });

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily, parseMac } from "./ip-address.ts";
+import type { Family } from "./ip-address.ts";
 import { familyScope, filterValue, ipCommand, mergeFamilies, wholeFamilies } from "./ip-command.ts";
 import { asString, asStrings, jsonElements } from "./json.ts";
+import { readFamily, readMac } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -65,10 +66,11 @@ export const neighbor = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Neighbor[] = [];
     // `ip neigh show dev eth0` does not repeat the device.
-    const device = filterValue(ipCommand(argv)?.filters ?? [], "dev");
+    const command = ipCommand(argv);
+    const shown: Shown = { device: filterValue(command?.filters ?? [], "dev"), family: command?.family ?? "ipv4" };
     if (view.format === "json") {
       for (const { value, line, text: quote } of jsonElements(withoutPrompts(text), unparsed)) {
-        const entry = fromJson(value, device);
+        const entry = fromJson(value, shown);
         if (entry !== undefined) rows.push(Object.assign({ line, ...entry }, { text: quote }));
         else if (Object.keys(value).length > 0) unparsed.add(line, quote);
       }
@@ -76,7 +78,7 @@ export const neighbor = defineFact({
     }
     const read = view.format === "text" ? ipNeigh : view.format === "brief" ? briefNeigh : arp;
     for (const { line, text: content } of lines(text)) {
-      const entry = read(content.trim().split(/\s+/), device);
+      const entry = read(content.trim().split(/\s+/), shown);
       if (entry !== undefined) rows.push({ line, ...entry });
       else if (!ARP_FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
@@ -86,20 +88,26 @@ export const neighbor = defineFact({
   whole: wholeFamilies,
 });
 
-function fromJson(value: Record<string, unknown>, device: string | undefined): Entry | undefined {
+/** What the lines do not repeat: the device of a filter, the family where an address that is painted over does not show its own. */
+interface Shown {
+  readonly device: string | undefined;
+  readonly family: Family;
+}
+
+function fromJson(value: Record<string, unknown>, { device, family: usual }: Shown): Entry | undefined {
   const address = asString(value["dst"]) ?? "";
-  const family = addressFamily(address);
+  const family = readFamily(address, usual);
   const dev = asString(value["dev"]) ?? device;
   if (family === undefined || dev === undefined) return undefined;
-  const optional = { mac: parseMac(asString(value["lladdr"]) ?? ""), protocol: asString(value["protocol"]) };
+  const optional = { mac: readMac(asString(value["lladdr"]) ?? ""), protocol: asString(value["protocol"]) };
   const state = asStrings(value["state"])[0] ?? "NONE";
   return { family, address, interface: dev, state, router: "router" in value, proxy: "proxy" in value, ...present(optional) };
 }
 
 /** `10.0.0.3 dev eth0 lladdr 02:00:00:00:00:03 router ref 1 used 1/1/1probes 0 REACHABLE proto static` (BusyBox has a blank before `probes`) */
-function ipNeigh(words: readonly string[], device: string | undefined): Entry | undefined {
+function ipNeigh(words: readonly string[], { device, family: usual }: Shown): Entry | undefined {
   const address = words[0] ?? "";
-  const family = addressFamily(address);
+  const family = readFamily(address, usual);
   if (family === undefined) return undefined;
   const flags: string[] = [];
   let dev = device;
@@ -116,9 +124,9 @@ function ipNeigh(words: readonly string[], device: string | undefined): Entry | 
     else if ((word === "ref" || word === "probes") && NUMBER.test(next)) i++;
     else if (word === "used" && /^[\d/]{1,40}$/.test(next)) i++;
     else if (word === "used" && /^[\d/]{1,40}probes$/.test(next) && NUMBER.test(words[i + 2] ?? "")) i += 2;
-    else if (word === "lladdr" && (parseMac(next) !== undefined || addressFamily(next) !== undefined)) {
+    else if (word === "lladdr" && (readMac(next) !== undefined || readFamily(next) !== undefined)) {
       // Neighbours of tunnels have an IP address here.
-      mac = parseMac(next);
+      mac = readMac(next);
       i++;
     } else return undefined;
   }
@@ -128,13 +136,13 @@ function ipNeigh(words: readonly string[], device: string | undefined): Entry | 
 }
 
 /** `10.0.0.3                                eth0             02:00:00:00:00:03` */
-function briefNeigh(words: readonly string[], device: string | undefined): Entry | undefined {
+function briefNeigh(words: readonly string[], { device, family: usual }: Shown): Entry | undefined {
   const [address, second, third] = words as [string, string?, string?];
-  const family = addressFamily(address);
-  const interfaceShown = second !== undefined && parseMac(second) === undefined;
+  const family = readFamily(address, usual);
+  const interfaceShown = second !== undefined && readMac(second) === undefined;
   const dev = interfaceShown ? second : device;
   const hardware = interfaceShown ? third : second;
-  const mac = parseMac(hardware ?? "");
+  const mac = readMac(hardware ?? "");
   if (family === undefined || dev === undefined || !NAME.test(dev) || (hardware !== undefined && mac === undefined)) return undefined;
   return { family, address, interface: dev, ...present({ mac }), state: "UNKNOWN", router: false, proxy: false };
 }
@@ -148,9 +156,9 @@ function arp(words: readonly string[]): Entry | undefined {
 }
 
 function arpEntry(address: string, dev: string, hardware: string, permanent: boolean, proxy: boolean): Entry | undefined {
-  const mac = parseMac(hardware);
+  const mac = readMac(hardware);
   const incomplete = INCOMPLETE.has(hardware);
-  if (addressFamily(address) !== "ipv4" || !NAME.test(dev) || (mac === undefined && !incomplete && !NO_MAC.has(hardware))) return undefined;
+  if (readFamily(address, "ipv4") !== "ipv4" || !NAME.test(dev) || (mac === undefined && !incomplete && !NO_MAC.has(hardware))) return undefined;
   const state = incomplete ? "INCOMPLETE" : permanent ? "PERMANENT" : "UNKNOWN";
   return { family: "ipv4", address, interface: dev, ...present({ mac }), state, router: false, proxy };
 }

@@ -228,26 +228,30 @@ function ruleOf(content: string): (Pick<NftRow, "spec"> & Partial<NftRow>) | und
   const remark = first.startsWith("#");
   if (remark ? !words.some((word) => word.text === "counter") : !STARTS.has(first) && !first.startsWith("@")) return undefined;
   const found: Partial<NftRow> = {};
-  let spec = content;
+  /** What is left of the text, from its end on: each part is copied once, however many counters a line has. */
+  const kept: string[] = [];
+  let keptFrom = content.length;
   for (let i = words.length - 1; i >= 0; i--) {
     const { text, from, end } = words[i] as Word;
     const value = words[i + 1]?.text ?? "";
     if (text === "#" && value === "handle" && i === words.length - 3 && /^\d{1,15}$/.test(words[i + 2]?.text ?? "")) {
       found.handle = Number(words[i + 2]?.text);
-      spec = spec.slice(0, from).trimEnd();
+      keptFrom = from;
     } else if (text === "counter" && value === "packets" && words[i + 3]?.text === "bytes") {
       const [packets, bytes] = [Number(words[i + 2]?.text), Number(words[i + 4]?.text)];
       if (!Number.isSafeInteger(packets) || !Number.isSafeInteger(bytes)) return undefined;
       found.packets = packets;
       found.bytes = bytes;
-      spec = spec.slice(0, end) + spec.slice((words[i + 4] as Word).end);
+      kept.push(content.slice((words[i + 4] as Word).end, keptFrom));
+      keptFrom = end;
     } else if (text === "comment" && value.startsWith('"')) found.comment = value.slice(1, -1);
     else if (found.verdict === undefined && isVerdict(text) && words[i - 1]?.text !== "target") {
       found.verdict = text;
       if ((text === "jump" || text === "goto") && value !== "") found.target = bare(value);
     }
   }
-  return { ...found, spec: spec.replace(/ {2,}/g, " ") };
+  kept.push(content.slice(0, keptFrom));
+  return { ...found, spec: kept.reverse().join("").trimEnd().replace(/ {2,}/g, " ") };
 }
 
 interface Word {

@@ -11,7 +11,7 @@ const OPTIONS = new Set(
 /** What `nft list` shows with rules or sets in it. */
 const NOUNS = new Set("ruleset tables table chains chain sets set maps map meters meter".split(" "));
 
-interface Listing {
+export interface Listing {
   /** What stands behind `list`. */
   readonly words: readonly string[];
   readonly json: boolean;
@@ -21,7 +21,7 @@ interface Listing {
 }
 
 /** Reads `nft [options] list WHAT`; undefined if it is anything else. Older nft takes options behind the command too. */
-function listing(argv: readonly string[]): Listing | undefined {
+export function listing(argv: readonly string[]): Listing | undefined {
   if (argv[0] !== "nft") return undefined;
   const options = argv.slice(1).filter((word) => word.startsWith("-"));
   const [verb, ...words] = argv.slice(1).filter((word) => !word.startsWith("-"));
@@ -34,7 +34,9 @@ function listing(argv: readonly string[]): Listing | undefined {
 export const nft = defineFact<Nft>({
   id: "nft",
   title: "Tables, chains, rules and sets of nftables",
-  commands: [{ argv: ["nft", "-j", "list", "ruleset"] }],
+  commands: [{ argv: ["nft", "-j", "list", "ruleset"], modules: ["nf_tables"] }],
+  // NF_TABLES selects NETFILTER_NETLINK
+  heldBy: { module: "nf_tables", needs: "nfnetlink" },
   recognize(argv): View | undefined {
     const found = listing(argv);
     if (found === undefined) return undefined;

@@ -5,7 +5,13 @@ import { type Packet, SOME_POD, SOME_UPLINK } from "./packet-path-packet.ts";
 
 /** What probes are made of: rows of link, address, route and fdb, as far as they are needed. */
 export interface NodeView {
-  readonly links: readonly (Row & { readonly interface: string; readonly up: boolean; readonly master?: string; readonly kind?: string })[];
+  readonly links: readonly (Row & {
+    readonly interface: string;
+    readonly up: boolean;
+    readonly carrier?: boolean;
+    readonly master?: string;
+    readonly kind?: string;
+  })[];
   readonly vxlans: readonly (Row & { readonly interface: string; readonly local?: string; readonly underlay?: string; readonly port?: number })[];
   readonly addresses: readonly (Row & {
     readonly interface: string;
@@ -90,9 +96,11 @@ export function podInterfaces(view: NodeView): PodInterface[] {
     if (!rows.has(route.interface)) rows.set(route.interface, route);
     if (route.table === "main" && route.type === "unicast" && isHost(route.prefix) && route.interface.startsWith("veth")) pointed.add(route.interface);
   }
-  // Of old, Docker's own bridge was the pods': then a tunnel between nodes stands beside it, and no other bridge
+  // Of old, Docker's own bridge was the pods': then a tunnel between nodes stands beside it, and no other bridge (of a list that was cut, none was seen). Without
+  // a carrier nothing runs behind it.
   const names = [...rows.keys()];
-  const onDocker0 = names.some((name) => POD_OVERLAY.test(name)) && !names.some((name) => networkOf(name)?.network === "kubernetes");
+  const idle = view.links.some((link) => link.interface === "docker0" && link.carrier === false);
+  const onDocker0 = !idle && names.some((name) => POD_OVERLAY.test(name)) && !names.some((name) => networkOf(name)?.network === "kubernetes");
   const found: PodInterface[] = [];
   const counts = new Map<string, number>();
   for (const [name, row] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {

@@ -110,6 +110,7 @@ export const packetPath = defineDerivedFact<PacketPath>({
   from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log"],
   // without them a verdict is undetermined at worst
   optional: ["ipset", "fdb", "kernel-log"],
+  masked: ["iptables", "nft"],
   schema: PacketPath,
   derive(values: Sources) {
     const view: NodeView = {
@@ -141,7 +142,9 @@ export const packetPath = defineDerivedFact<PacketPath>({
 
 /** All base chains that packets of a family pass. */
 export function firewall({ iptables, nft, ipset }: Pick<Sources, "iptables" | "nft" | "ipset">, family: Packet["family"]): BaseChain[] {
-  const first = iptables === undefined ? [] : iptablesBases(iptables, family, ipset);
+  // what was read from nft's listing, the fact nft has too, and as nft means it
+  const own = iptables?.chains.some((chain) => chain.translated) ? { ...iptables, chains: iptables.chains.filter((chain) => !chain.translated) } : iptables;
+  const first = own === undefined ? [] : iptablesBases(own, family, ipset);
   const shown = first.some((base) => base.owner !== "iptables-legacy");
   return nft === undefined ? first : [...first, ...nftBases(nft, family, shown)];
 }

@@ -26,15 +26,45 @@ const ESCAPE = String.fromCharCode(27);
 const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
 const FENCE = /^[ \t]{0,8}(?:`{3,8}|~{3,8})[A-Za-z-]{0,20}[ \t]{0,8}$/gm;
 
+const NO_BREAK = "\u00a0";
+const BEGINS_JSON = /^\s{0,4096}(?:\{\s{0,200}["}]|\[\s{0,200}[[{"\]])/;
+
 /**
- * `text` without what a terminal or a web page added and no command prints: colours, Markdown's fences around a block of code, a prompt that waits on the last
- * line. Lines keep their numbers. The text itself if there is nothing of it.
+ * `text` without what a terminal or a web page added and no command prints: colours, no-break spaces, Markdown's fences around a block of code, an indent of
+ * all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
  */
 export function unadorned(text: string): string {
   let bare = text.includes(ESCAPE) ? text.replace(COLOURS, "") : text;
+  if (bare.includes(NO_BREAK)) bare = bare.replaceAll(NO_BREAK, " ");
   if (bare.includes("```") || bare.includes("~~~")) bare = bare.replace(FENCE, "");
+  bare = unindented(bare);
+  // only JSON cannot be read beside prompts; elsewhere a line that looks like one may be a comment that tells something
+  const answer = withoutPrompts(bare);
+  if (answer.length !== bare.length && BEGINS_JSON.test(answer)) bare = answer;
   const end = bare.trimEnd().length;
   const last = bare.slice(bare.lastIndexOf("\n", end - 1) + 1, end);
   // "# Completed on …" looks like a prompt with a command behind it; a waiting one has none
-  return last.length < 400 && last !== "" && !isPromptLine(last) && isPrompt(last) ? bare.slice(0, end - last.length) : bare;
+  const waits = last.length < 400 && last !== "" && !isPromptLine(last) && isPrompt(last);
+  // alone it may be an answer without a line break and the prompt behind it
+  return waits && bare.slice(0, end - last.length).trim() !== "" ? bare.slice(0, end - last.length) : bare;
+}
+
+const INDENT = /^[ \t]{1,40}/;
+
+/** The text without the blanks that every line begins with, as a block of code in Markdown or a quoted message has them. */
+function unindented(text: string): string {
+  const first = text.search(/\S/);
+  const start = first === -1 ? 0 : text.lastIndexOf("\n", first) + 1;
+  let indent = INDENT.exec(text.slice(start, start + 64))?.[0] ?? "";
+  for (let at = start; indent !== "" && at < text.length; ) {
+    const newline = text.indexOf("\n", at);
+    const end = newline === -1 ? text.length : newline;
+    while (indent !== "" && !text.startsWith(indent, at) && text.slice(at, end).trim() !== "") indent = indent.slice(0, -1);
+    at = end + 1;
+  }
+  if (indent === "") return text;
+  return text
+    .split("\n")
+    .map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line))
+    .join("\n");
 }

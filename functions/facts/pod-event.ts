@@ -39,6 +39,8 @@ const LISTED = new RegExp(
 );
 // the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat
 const NOT_READY = /^\s{1,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
+// `crictl info`: the conditions of the runtime, and how it went to load the CNI configuration
+const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
 /** What a log line is kept for: a pod's sandbox or address. */
@@ -52,6 +54,7 @@ export const podEvent = defineFact({
   recognize(argv): View | undefined {
     const log = agentLog.recognize(argv);
     if (log !== undefined) return { ...log, format: `log ${log.format}` };
+    if (argv[0] === "crictl" && argv.includes("info")) return { format: "runtime", complete: true, scope: "crictl info", rank: 1 };
     if (argv[0] !== "kubectl" && argv[0] !== "oc") return undefined;
     const json = /^(?:json|yaml|jsonpath|go-template|custom-columns|name)/.test(optionValue(argv, "-o", "--output") ?? "");
     if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
@@ -69,7 +72,11 @@ export const podEvent = defineFact({
     for (const { line, text: raw } of lines(text)) {
       const described = DESCRIBED.exec(raw);
       const listed = described === null ? LISTED.exec(raw.trimStart()) : null;
-      if (described !== null) {
+      if (view.format === "runtime") {
+        // what else it tells is about other things
+        const message = RUNTIME.exec(raw)?.[1];
+        if (message !== undefined) rows.push({ line, source: "event", type: "Condition", count: 1, message });
+      } else if (described !== null) {
         const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];
         rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message });
       } else if (listed !== null) {

@@ -1,9 +1,12 @@
 import type { Capture, Output } from "./capture.ts";
 import { commandLine } from "./command.ts";
-import type { AnyFact, DerivedFact, Part, Row, UnparsedLine } from "./fact.ts";
+import { cutInside } from "./cut-output.ts";
+import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
 import { derivedFacts, facts } from "./index.ts";
+import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { unadorned } from "./paste.ts";
+import { unwrapped } from "./unwrap.ts";
 
 /** What became of one fact in one capture. */
 export interface FactReading {
@@ -16,6 +19,8 @@ export interface FactReading {
   /** False if anything may be missing from it: truncated, filtered, a partial command, unparsed lines. */
   readonly complete: boolean;
   readonly unparsed: readonly (UnparsedLine & { output: number })[];
+  /** Some of its rows have text that a person painted over (`10.x.x.x`); `masked` of a row names the fields. */
+  readonly masked?: boolean;
 }
 
 export interface FactSet {
@@ -35,6 +40,7 @@ interface Candidate {
   readonly missingTool: boolean;
   readonly unparsed: readonly UnparsedLine[];
   readonly unparsedCount: number;
+  readonly masked?: boolean;
 }
 
 /**
@@ -48,7 +54,9 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   let bytes = 0;
   let lineCount = 0;
   const wanted = only === undefined ? undefined : withSources(only);
-  capture.outputs.forEach((output, index) => {
+  const unmarked = cutInside(capture);
+  capture.outputs.forEach((given, index) => {
+    const output = unmarked.has(index) ? { ...given, truncated: true } : given;
     bytes += Buffer.byteLength(output.text);
     lineCount += countLines(output.text);
     const line = commandLine(output.argv ?? output.command);
@@ -74,6 +82,10 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     if (wanted !== undefined && !wanted.has(fact.id)) continue;
     readings.set(fact.id, settle(fact, candidates.get(fact.id) ?? [], capture));
   }
+  // what no tool listed, and the kernel has no place for
+  for (const fact of facts) {
+    if (readings.get(fact.id)?.status === "absent" && withoutModule(fact, readings.get("module"))) readings.set(fact.id, emptyReading(fact));
+  }
   for (const fact of derivedFacts) {
     if (wanted !== undefined && !wanted.has(fact.id)) continue;
     readings.set(fact.id, deriveReading(fact, readings));
@@ -83,6 +95,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
 
 function withSources(only: ReadonlySet<string>): Set<string> {
   const wanted = new Set(only);
+  wanted.add("module");
   for (const fact of [...derivedFacts].reverse()) if (wanted.has(fact.id)) for (const source of fact.from) wanted.add(source);
   return wanted;
 }
@@ -140,8 +153,9 @@ function readOutput(
       truncated: output.truncated,
       sorted,
     };
-    const parsed = fact.parse(input);
+    const parsed = parseWrapped(fact, input);
     stamp(parsed.value, index);
+    const masked = noteMasked(parsed.value, input.text);
     const cut = output.truncated ? "the output was truncated" : output.exitCode === 124 || output.exitCode === 137 ? "the command ran into its time limit" : "";
     const partial =
       cut !== "" ? cut : parsed.unparsedCount > 0 ? `${parsed.unparsedCount} lines could not be read` : view.complete ? "" : "it shows only a part";
@@ -151,18 +165,29 @@ function readOutput(
       sample: output.sample,
       complete: partial === "",
       at: output.startMs === undefined ? undefined : output.startMs / 1000,
+      truncated: output.truncated,
     };
-    return { output: index, part, problem: partial, missingTool: false, unparsed: parsed.unparsed, unparsedCount: parsed.unparsedCount };
+    return { output: index, part, problem: partial, missingTool: false, unparsed: parsed.unparsed, unparsedCount: parsed.unparsedCount, masked };
   } catch (error) {
     return { ...nothing, problem: `netcheck could not read it: ${String(error)}`, missingTool: false };
   }
 }
 
+/** What a person pasted may be wrapped: where putting lines together leaves fewer that cannot be read, that is what was printed. */
+function parseWrapped(fact: AnyFact, input: Input): Parsed<unknown> {
+  const asPasted = fact.parse(input);
+  if (asPasted.unparsedCount === 0 || asPasted.unparsedCount > asPasted.unparsed.length || input.live === true) return asPasted;
+  return unwrapped(input.text, asPasted.unparsed)
+    .map((text) => fact.parse({ ...input, text }) as Parsed<unknown>)
+    .reduce((best, other) => (other.unparsedCount < best.unparsedCount ? other : best), asPasted as Parsed<unknown>);
+}
+
 /** Of a truncated output the last line may be half of one: a number in it is then another number. JSON, of which one line may be all, knows by itself. */
 function withoutCutLine(text: string): string {
-  const end = text.lastIndexOf("\n") + 1;
-  return end === 0 || /^\s{0,40}[[{]/.test(text) ? text : text.slice(0, end);
+  return JSON_START.test(text) ? text : text.slice(0, text.lastIndexOf("\n") + 1);
 }
+/** Not `[  12.3] eth0: …` of the kernel's log, nor `[3:180] -A …` of iptables-save -c. */
+const JSON_START = /^\s{0,40}(?:\{\s{0,40}(?:["}]|$)|\[\s{0,40}(?:["{[\]]|$))/;
 
 function failure(output: Output): string {
   const message = output.stderr.trim().split("\n")[0] ?? "";
@@ -188,7 +213,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     if (failed !== undefined)
       return { ...none, status: "failed", reason: `\`${brief(capture.outputs[failed.output]?.command ?? command)}\` ${failed.problem}` };
     const skipped = capture.notCollected.find((entry) => fact.commands.some((c) => entry.command === c.argv.join(" ")));
-    const reason = candidates[0]?.problem ?? skipped?.reason ?? `the capture holds no output of \`${command}\``;
+    const reason = skipped?.reason ?? candidates[0]?.problem ?? `the capture holds no output of \`${command}\``;
     return { ...none, status: "absent", reason };
   }
   try {
@@ -206,11 +231,28 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
           : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
       value,
       complete: whole,
+      ...(candidates.some(({ masked }) => masked) && hasMasked(value) ? { masked: true } : {}),
       unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),
     };
   } catch (error) {
     return { ...none, status: "failed", reason: `netcheck could not put its outputs together: ${String(error)}` };
   }
+}
+
+/** True if a complete list of the loaded modules proves that the one which holds the fact is neither loaded nor part of the kernel image. */
+function withoutModule({ heldBy }: AnyFact, modules: FactReading | undefined): boolean {
+  if (heldBy === undefined || modules?.status !== "read" || !modules.complete) return false;
+  const { rows } = modules.value as { rows: readonly { name: string; size?: number; builtin: boolean }[] };
+  // only lsmod tells sizes: what it lists is no part of the image
+  return rows.some((row) => row.name === heldBy.needs && row.size !== undefined && !row.builtin) && !rows.some((row) => row.name === heldBy.module);
+}
+
+/** A fact of which there is nothing on the node: as its command would have printed nothing. */
+function emptyReading(fact: AnyFact): FactReading {
+  const argv = fact.commands[0]?.argv ?? [];
+  const view = fact.recognize(argv) ?? { format: "", complete: true, scope: "", rank: 0 };
+  const { value } = fact.parse({ text: "", argv, view, sample: 1, exitCode: undefined, stderr: "" });
+  return { id: fact.id, status: "read", reason: "", value, complete: true, unparsed: [] };
 }
 
 /** Where the first sample of something is missing, the second one is the first. */
@@ -226,8 +268,23 @@ function isWhole(parts: readonly Part<unknown>[]): boolean {
   return [...scopes].every((scope) => parts.some((part) => part.complete && part.view.scope === scope));
 }
 
+/**
+ * What is surely known of a fact: without what a person painted over, and partial for it. The reading itself if nothing is.
+ */
+export function knownOf(reading: FactReading): FactReading {
+  if (reading.masked !== true) return reading;
+  // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
+  const lists = (facts.find(({ id }) => id === reading.id)?.schema as any)?.def.shape;
+  const lacksMac = (list: string): boolean => lists?.[list]?.def.element?.def.shape?.mac?.def.type === "optional";
+  const { masked: _, ...rest } = reading;
+  return { ...rest, value: withoutMasked(reading.value, lacksMac), complete: false, reason: reading.reason === "" ? MASKED : reading.reason };
+}
+const MASKED = "addresses in it are masked; show them as they are, or put the same made-up address for the same one everywhere";
+
 function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactReading>): FactReading {
-  const sources = fact.from.map((id) => readings.get(id));
+  const sources = fact.from
+    .map((id) => readings.get(id))
+    .map((source) => (source === undefined || fact.masked?.includes(source.id) ? source : knownOf(source)));
   const values: Record<string, unknown> = {};
   for (const source of sources) if (source?.status === "read") values[source.id] = source.value;
   const missing = sources.find((source) => source?.status !== "read");

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily } from "./ip-address.ts";
+import { readFamily } from "./mask.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -56,7 +56,7 @@ const SETTING = /^\s{0,8}"?resolvConf"?\s{0,4}:\s{0,4}"?([^",\s]{0,200})"?,?$/;
 const FLAG = /--resolv-conf[= ]"?([^"\s]{0,200})/;
 const KIND = /^\s{0,8}"?(?:kind|apiVersion)"?\s{0,4}:/;
 const CLUSTER_DNS = /^\s{0,8}"?clusterDNS"?\s{0,4}:\s{0,4}(?:\[(.{0,400})\]?,?)?$/;
-const ITEM = /^\s{0,12}(?:-\s{1,4})?"?([0-9a-fA-F.:]{3,45})"?,?$/;
+const ITEM = /^\s{0,12}(?:-\s{1,4})?"?([^\s",]{3,64})"?,?$/;
 
 const FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 const SETTINGS = [
@@ -183,7 +183,7 @@ function readSetting(content: string, file: string, line: number, value: ResolvC
     return row;
   };
   const item = ITEM.exec(content);
-  if (open !== undefined && item !== null && addressFamily(item[1] as string) !== undefined) {
+  if (open !== undefined && item !== null && readFamily(item[1] as string, "ipv4") !== undefined) {
     value.clusterDns.push({ line, file, address: item[1] as string });
     return open;
   }
@@ -192,7 +192,7 @@ function readSetting(content: string, file: string, line: number, value: ResolvC
   else if (CLUSTER_DNS.test(content)) {
     const row = needed();
     const inline = CLUSTER_DNS.exec(content)?.[1] ?? "";
-    for (const address of inline.split(/[",\]\s]+/, 16)) if (addressFamily(address) !== undefined) value.clusterDns.push({ line, file, address });
+    for (const address of inline.split(/[",\]\s]+/, 16)) if (readFamily(address, "ipv4") !== undefined) value.clusterDns.push({ line, file, address });
     return inline.trim() === "" ? row : undefined;
   } else if (KIND.test(content)) needed();
   return undefined;
@@ -218,7 +218,7 @@ function readResolvectl(text: string, value: ResolvConf, unparsed: UnparsedLines
     } else if (servers !== null) {
       list = servers[1] === undefined && !content.startsWith("Fallback");
       if (list) addServers(servers[2] as string, line, owner, value);
-    } else if (list && addressFamily(serverAddress(content)) !== undefined) addServers(content, line, owner, value);
+    } else if (list && readFamily(serverAddress(content), "ipv4") !== undefined) addServers(content, line, owner, value);
     else if (FIELD.test(content) || isPrompt(raw) || isPromptLine(raw)) list = false;
     else if (!/^[~\w.%:#-]{1,255}(?: [~\w.%:#-]{1,255}){0,32}$/.test(content)) unparsed.add(line, raw);
   }
@@ -230,6 +230,6 @@ const serverAddress = (word: string): string => word.split(/[#%]/, 1)[0] as stri
 function addServers(text: string, line: number, owner: string, value: ResolvConf): void {
   for (const word of wordsOf(text)) {
     const address = serverAddress(word);
-    if (addressFamily(address) !== undefined) value.nameservers.push({ line, file: "", address, interface: owner });
+    if (readFamily(address, "ipv4") !== undefined) value.nameservers.push({ line, file: "", address, interface: owner });
   }
 }

@@ -145,17 +145,18 @@ function* questions(
     const packet = (destination: string): Packet => ({ family, destination, fwmark: 0 });
     yield { probe: "outside", packet: packet(outside), expected: [], because: own[0] ?? first };
     const sharing = byPrefix(own);
+    const taken = new Set([...ownAddresses.map((row) => row.address), ...own.flatMap((row) => row.source ?? [])]);
     let asked = 0;
     for (const row of own) {
       if (asked > MAX_PROBES) break;
       if (!isConnected(row) || links.some((link) => link.interface === row.interface && link.master !== undefined)) continue;
       const interfaces = (sharing.get(row.prefix) ?? []).filter(isConnected).flatMap((other) => other.interface ?? []);
       asked++;
-      yield { probe: "subnet", packet: packet(inside(row.prefix, row.source)), expected: interfaces, because: row };
+      yield { probe: "subnet", packet: packet(inside(row.prefix, taken)), expected: interfaces, because: row };
     }
     for (const row of ownAddresses) yield { probe: "local-address", packet: packet(row.address), expected: [row.interface], because: row };
     const nodeAddress = uplinkAddress(ownAddresses, own, tables.lookup(packet(outside)));
-    for (const pod of podsOf(own, links)) {
+    for (const pod of podsOf(own, links, taken)) {
       yield { probe: "pod", packet: packet(pod.address), expected: pod.interfaces, because: pod.because };
       const [inputInterface] = pod.interfaces;
       if (inputInterface !== undefined) {
@@ -235,7 +236,7 @@ interface Pod {
 }
 
 /** Local pods: a route to one address on a pod's interface, a prefix behind cilium_host, the subnet of a bridge with pods. */
-function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[]): Pod[] {
+function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[], taken: ReadonlySet<string>): Pod[] {
   const pods = new Map<string, { address: string; interfaces: string[]; because: Row }>();
   const add = (address: string, name: string, because: Row) => {
     const known = pods.get(address);
@@ -250,19 +251,22 @@ function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[]
     // The node's own part of Cilium's range names the node's own address there as the gateway and source.
     const own = row.interface === "cilium_host" && row.source !== undefined && length > 0 && length < width && within(row.source, row.prefix);
     const bridged = isConnected(row) && links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
-    if (own || bridged) add(inside(row.prefix, row.source), row.interface, row);
+    if (own || bridged) add(inside(row.prefix, taken), row.interface, row);
   }
   return [...pods.values()];
 }
 
-/** An address in the prefix: the third one, which is no network, gateway or first pod by convention, or the fourth if that is `other`. */
-function inside(prefix: string, other?: string): string {
+/**
+ * An address in the prefix that is none of `taken`, the node's own: the third one, which is no network, gateway or first pod by convention, or one of those
+ * behind it (a gateway shared by several nodes has an address beside the node's).
+ */
+function inside(prefix: string, taken: ReadonlySet<string> = new Set()): string {
   const bits = prefixBits(prefix);
   if (bits === undefined) return prefix;
   const room = widthOf(bits.family) - bits.length;
-  const offset = room >= 3 ? 3n : room === 0 ? 0n : 1n;
-  const address = addressText(bits.network + offset, bits.family);
-  return address === other && room >= 3 ? addressText(bits.network + 4n, bits.family) : address;
+  const at = (offset: bigint) => addressText(bits.network + offset, bits.family);
+  if (room < 3) return at(room === 0 ? 0n : 1n);
+  return [3n, 4n, 5n, 6n].map(at).find((address) => !taken.has(address)) ?? at(3n);
 }
 
 function answered(question: Question, tables: Tables): Lookup {

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily, type Family, maskLength, parsePrefix } from "./ip-address.ts";
+import { type Family, maskLength } from "./ip-address.ts";
 import { familyScope, filterValue, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { readFamily, readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { laidOut, present } from "./present.ts";
 import { wordsOf } from "./words.ts";
@@ -102,7 +103,8 @@ export const route = defineFact({
     return unparsed.with({ rows });
   },
   merge: (parts) => mergeFamilies(parts, (row) => row.table),
-  whole: wholeFamilies,
+  // no node that anybody can ask is without a single route: an empty answer is one that got lost
+  whole: (parts) => wholeFamilies(parts) && parts.some(({ value }) => value.rows.length > 0),
 });
 
 /** What the command line says about every route it lists: `ip` does not repeat it on the lines. */
@@ -150,7 +152,7 @@ class FamilyGuess {
       const family = this.#known ?? (ipv6Hint ? "ipv6" : this.#latest);
       return { family, prefix: family === "ipv4" ? "0.0.0.0/0" : "::/0" };
     }
-    const parsed = parsePrefix(destination);
+    const parsed = readPrefix(destination, this.#known ?? (ipv6Hint ? "ipv6" : this.#latest));
     if (parsed === undefined || (this.#known !== undefined && parsed.family !== this.#known)) return undefined;
     this.#latest = parsed.family;
     return parsed;
@@ -177,6 +179,9 @@ interface Words {
   flags: string[];
 }
 
+/** The kernel's answer for a table in which no route was ever put. */
+const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
+
 function readText(rows: Route[], text: string, given: Defaults, unparsed: UnparsedLines): void {
   const guess = new FamilyGuess(given.family);
   let route: { line: number; words: Words; text: string } | undefined;
@@ -193,6 +198,7 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
     hops = [];
   };
   for (const { line, text: content } of lines(text)) {
+    if (NO_TABLE.test(content.trim())) continue;
     for (const segment of content.includes("\\") ? content.split(/\\(?=[ \t])/) : [content]) {
       const words = wordsOf(segment);
       const first = words[0];
@@ -239,15 +245,15 @@ function readWords(words: readonly string[], from: number): Words | undefined {
         read.foreignGateway = true;
         value = words[++i] ?? "";
       }
-      if (addressFamily(value) === undefined) return undefined;
+      if (readFamily(value, "ipv4") === undefined) return undefined;
       read.gateway = value;
     } else if (word === "dev" && NAME.test(value)) read.interface = value;
     else if (word === "table") read.table = ROUTE_TABLES.get(value) ?? value;
     else if (word === "proto") read.protocol = ROUTE_PROTOCOLS.get(value) ?? value;
     else if (word === "scope") read.scope = SCOPES.get(value) ?? value;
-    else if (word === "src" && addressFamily(value) !== undefined) read.source = value;
-    else if (word === "from" && parsePrefix(value) !== undefined) {
-      read.from = parsePrefix(value)?.prefix as string;
+    else if (word === "src" && readFamily(value, "ipv4") !== undefined) read.source = value;
+    else if (word === "from" && readPrefix(value, "ipv6") !== undefined) {
+      read.from = readPrefix(value, "ipv6")?.prefix as string;
       read.ipv6 = true;
     } else if (word === "metric" || word === "mtu" || word === "weight") {
       const number = asInteger(value);
@@ -316,7 +322,7 @@ function jsonWords(value: Json, quote: string): Words | undefined {
     table: named(ROUTE_TABLES, asText(value["table"])),
     mtu: asInteger(metrics["mtu"]),
     weight: asInteger(value["weight"]),
-    from: parsePrefix(asString(value["from"]) ?? "")?.prefix,
+    from: readPrefix(asString(value["from"]) ?? "", "ipv6")?.prefix,
   };
   return { type, destination: destination ?? "", ...present(values), ipv6: "pref" in value, flags: asStrings(value["flags"]) };
 }
@@ -368,10 +374,10 @@ function inetRoute(line: number, words: readonly string[], hasMetric: boolean): 
   const length = maskLength(mask);
   const address = NETWORKS.get(destination) ?? destination;
   const flags = lettersOf(letters);
-  if (length === undefined || addressFamily(address) !== "ipv4" || flags === undefined || !NAME.test(name)) return undefined;
+  if (length === undefined || readFamily(address, "ipv4") !== "ipv4" || flags === undefined || !NAME.test(name)) return undefined;
   for (let i = 4; i < words.length; i++) if (i !== 7 && !NUMBER.test(words[i] as string)) return undefined;
   const none = gateway === "0.0.0.0" || gateway === "*" || gateway === "-" || gateway === "default";
-  if (!none && addressFamily(gateway) !== "ipv4" && !HOST_NAME.test(gateway)) return undefined;
+  if (!none && readFamily(gateway, "ipv4") !== "ipv4" && !HOST_NAME.test(gateway)) return undefined;
   return laidOut<Route>({
     line,
     family: "ipv4",
@@ -411,12 +417,12 @@ function inet6Route(line: number, words: readonly string[]): Route | undefined {
   if (words.length !== 7) return undefined;
   const [destination, gateway, letters, metric, references, uses, name] = words as [string, string, string, string, string, string, string];
   const bare = (text: string) => text.replace(/^\[(.{1,50})\]/, "$1");
-  const parsed = parsePrefix(destination === "default" ? "::/0" : bare(destination));
+  const parsed = readPrefix(destination === "default" ? "::/0" : bare(destination), "ipv6");
   const next = bare(gateway);
   if (parsed?.length === undefined || parsed.family !== "ipv6" || !/^[UGHRDMACen!a]{1,9}$/.test(letters) || !NAME.test(name)) return undefined;
   if (![metric, references, uses].every((word) => /^-?\d{1,10}$/.test(word))) return undefined;
   const none = next === "::" || next === "*";
-  if (!none && addressFamily(next) !== "ipv6" && !HOST_NAME.test(next)) return undefined;
+  if (!none && readFamily(next, "ipv6") !== "ipv6" && !HOST_NAME.test(next)) return undefined;
   const flags = letters.split("");
   // The kernel marks routes without a next hop of their own, local addresses above all, with n.
   const local = flags.includes("n") && flags.includes("U");

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { type Family, parsePrefix } from "./ip-address.ts";
+import type { Family } from "./ip-address.ts";
 import { familyScope, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -104,7 +105,7 @@ export const rule = defineFact({
 /** "all", or the prefix with its length. */
 function selector(text: string, family: Family): string | undefined {
   if (text === "all") return "all";
-  const parsed = parsePrefix(text);
+  const parsed = readPrefix(text, family);
   return parsed?.family === family ? parsed.prefix : undefined;
 }
 

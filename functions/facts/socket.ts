@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { readFamily } from "./mask.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -223,8 +224,11 @@ function endpoint(text: string): { address: string; port?: number; interface?: s
   const colon = text.lastIndexOf(":");
   if (colon === -1) return undefined;
   const port = text.slice(colon + 1);
-  const [host = "", dev] = text.slice(0, colon).replace(/[[\]]/g, "").split("%");
-  if (!/^(?:\*|[\da-fA-F:.]{1,45})$/.test(host) || !/^(?:\*|\d{1,5}|[a-z][\w+.-]{0,31})$/i.test(port)) return undefined;
+  const shown = text.slice(0, colon);
+  const masked = readFamily(shown, "ipv4") !== undefined;
+  const [host = "", dev] = masked ? [shown] : shown.replace(/[[\]]/g, "").split("%");
+  if (!(masked || /^(?:\*|[\da-fA-F:.]{1,45})$/.test(host) || readFamily(host) !== undefined) || !/^(?:\*|\d{1,5}|[a-z][\w+.-]{0,31})$/i.test(port))
+    return undefined;
   return present({
     address: host.startsWith("::ffff:") ? host.slice("::ffff:".length) : host,
     port: /^\d/.test(port) ? Number(port) : undefined,

@@ -1,14 +1,35 @@
-import { type Comparison, UNLIKE, WORTH_A_LOOK } from "./compare.ts";
+import { type Collection, type Comparison, UNLIKE, WORTH_A_LOOK } from "./compare.ts";
 import type { Evidence } from "./diagnosis.ts";
 
 /** For a comparison with more differences than {@link UNLIKE}. */
 export const NOT_ALIKE = "So many differences mean that these nodes are not built alike. Compare with a healthy node of the same pool.";
+
+const HOUR = 3_600_000;
+
+/**
+ * How old the facts of each side are, in one line; empty if no capture tells. Nothing is ever remembered from an earlier triage, but a replayed or
+ * imported capture can be of any age.
+ */
+export function collectedText(collected: readonly Collection[]): string {
+  const times = collected.flatMap(({ at }) => (at === undefined ? [] : [Date.parse(at)]));
+  if (times.length === 0) return "";
+  const days = new Set(collected.flatMap(({ at }) => (at === undefined ? [] : [at.slice(0, 10)])));
+  const [day = ""] = days;
+  const clock = (at: string): string => `${days.size > 1 ? `${at.slice(0, 10)} ` : ""}${at.slice(11, 19)}`;
+  const list = collected.map(({ name, at }) => `${name} ${at === undefined ? "at an unknown time" : clock(at)}`).join(", ");
+  const words = collected.every(({ transport }) => transport === "replay") ? "Facts as recorded (replayed nodes)" : "Facts collected";
+  const apart = Math.floor((Math.max(...times) - Math.min(...times)) / HOUR);
+  const warning = apart < 1 ? "" : ` The oldest and the newest are ${apart} h apart: what changed in between is a difference, too.`;
+  return `${words}${days.size === 1 ? ` on ${day}` : ""}: ${list} (UTC).${warning}`;
+}
 
 /** A comparison as plain text, for a terminal or a file: everything, with the lines of both sides. Control characters of a node's output are replaced. */
 export function comparisonText(comparison: Comparison): string {
   const { target, peers, differences, suppressed, notCompared } = comparison;
   const weighty = differences.filter(({ score }) => score >= WORTH_A_LOOK).length;
   const lines = [`${target} compared with ${peers.join(", ")}: ${weighty === 0 ? "no difference that matters to traffic" : `${weighty} worth a look`}`];
+  const age = collectedText(comparison.collected);
+  if (age !== "") lines.push(age);
   if (weighty > UNLIKE) lines.push(NOT_ALIKE);
   differences.forEach((difference, index) => {
     const { what, why, score, usualIn, here, there, notIn } = difference;

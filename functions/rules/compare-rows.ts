@@ -62,7 +62,7 @@ const IDENTITIES: Readonly<Record<string, readonly string[]>> = {
   "os.kernels": [],
   "os.releases": [],
   "route.rows": ["type", "prefix", "interface"],
-  "rule.rows": ["priority", "from", "to", "table", "action", "fwmark", "inputInterface"],
+  "rule.rows": ["priority", "from", "to", "fwmark", "inputInterface", "action", "table"],
   "tc.qdiscs": ["interface", "parent"],
 };
 
@@ -204,6 +204,9 @@ export function readingOf(readings: readonly FactReading[], tablesRead: Reading[
   return { specs: forms.size <= 1 && !columns, backends: !rows.some((row) => row["backend"] === "unknown"), skipNftOf: tablesRead };
 }
 
+/** Marks a command whose answer was cut or came with an error, in the key of {@link sourcesOf}. */
+export const IN_PART = " (in part)";
+
 /**
  * What was asked of the node about a fact: each command that was answered. From two captures that asked the same, what is in one and not in
  * the other is a difference; otherwise it may only not have been asked.
@@ -219,7 +222,7 @@ export function sourcesOf(capture: Capture): ReadonlyMap<string, { readonly key:
       const view = recognized(() => fact.recognize(argv));
       if (view === undefined) continue;
       const known = found.get(fact.id) ?? new Map<string, string>();
-      found.set(fact.id, known.set(`${argv.join(" ")}${failed || output.truncated ? " (in part)" : ""}`, output.command));
+      found.set(fact.id, known.set(`${argv.join(" ")}${failed || output.truncated ? IN_PART : ""}`, output.command));
     }
   }
   return new Map([...found].map(([id, sources]) => [id, { key: [...sources.keys()].sort().join("\n"), commands: [...sources.values()] }]));
@@ -234,15 +237,17 @@ function recognized<T>(look: () => T | undefined): T | undefined {
 }
 
 /** Fields whose value says by itself what it is. */
-const PLAIN: ReadonlySet<string> = new Set(["action", "address", "key", "name", "prefix", "section", "source", "type", "unit"]);
+const PLAIN: ReadonlySet<string> = new Set(["action", "address", "key", "name", "prefix", "section", "source", "table", "type", "unit"]);
 
 /** A row in a few words, with its real values: what it is about first. */
 export function labelOf({ row, names, fields }: Entry): string {
   if (typeof row["spec"] === "string") return cut(row["spec"].replace(/\s+/g, " ").trim());
-  const words = Object.keys(row).flatMap((field) => {
+  // what it is about in the order of its names: a policy rule reads like `ip rule` then
+  const order = [...names.filter((field) => Object.hasOwn(row, field)), ...Object.keys(row).filter((field) => !names.includes(field))];
+  const words = order.flatMap((field) => {
     const own = names.includes(field) || field === "name";
     const value = row[field];
-    if (PLACE.has(field) || GROUP.includes(field) || value === undefined || value === false || value === "") return [];
+    if (PLACE.has(field) || (GROUP.includes(field) && !names.includes(field)) || value === undefined || value === false || value === "") return [];
     // an address is never compared, but says which one it is
     if (!own && !fields.has(field) && field !== "address") return [];
     const shown = Array.isArray(value) ? value.join(",") : value === true ? "" : textOf(row, field);

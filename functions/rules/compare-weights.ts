@@ -59,6 +59,9 @@ export function weightOf(difference: Weighed): number {
 /** Why a difference matters to traffic, in words; empty where the table below says nothing. */
 export function meaningOf({ fact, change, row }: Weighed): string {
   if (fact === "sysctl") return SYSCTLS.find(([pattern]) => pattern.test(textOf(row, "key")))?.[2] ?? "";
+  // main is asked at 32766; what is asked before it decides
+  if (fact === "rule" && typeof row["priority"] === "number" && row["priority"] < 32_766)
+    return "it is asked before the main table, so packets can go another way than that table says";
   if (change === "order" && BASE.test(textOf(row, "chain").toUpperCase())) return "the first rule that fits decides about a packet";
   return "";
 }

@@ -2,7 +2,7 @@ import type { Capture } from "../facts/capture.ts";
 import { facts } from "../facts/index.ts";
 import { type FactReading, readFacts } from "../facts/read.ts";
 import { moves } from "./compare-order.ts";
-import { ABSENT, type Entry, labelOf, placeOf, type Reading, readingOf, sourcesOf, textOf, thingOf, type View, viewOf } from "./compare-rows.ts";
+import { ABSENT, type Entry, IN_PART, labelOf, placeOf, type Reading, readingOf, sourcesOf, textOf, thingOf, type View, viewOf } from "./compare-rows.ts";
 import { type Change, MOMENTARY, meaningOf, weightOf } from "./compare-weights.ts";
 import type { Evidence } from "./diagnosis.ts";
 import { Facts } from "./evaluate.ts";
@@ -36,10 +36,23 @@ export interface Difference {
   readonly notIn?: string;
 }
 
+/** When the facts of one side were collected. */
+export interface Collection {
+  readonly name: string;
+  /** "ssm", "local", …; "replay" for a recorded capture. */
+  readonly transport: string;
+  /** ISO 8601 in UTC; absent if the capture does not tell. */
+  readonly at?: string;
+}
+
 export interface Comparison {
   readonly schema: "netcheck.comparison/1";
   readonly target: string;
   readonly peers: readonly string[];
+  /** How old each side's facts are: the node's, then the peers'. */
+  readonly collected: readonly Collection[];
+  /** How many facts were compared, some of them perhaps in part. */
+  readonly facts: number;
   /** The most unusual and most weighty first. */
   readonly differences: readonly Difference[];
   /** What was left out, by reason. */
@@ -84,6 +97,7 @@ export function compare(target: Named, peers: readonly Named[], limit = 50): Com
   const momentary: string[] = [];
   const found: Found[] = [];
   let noMajority = 0;
+  let compared = 0;
   for (const { id } of facts) {
     const mine = here.readings.get(id);
     const theirs = there.filter((side) => side.readings.get(id)?.status === "read");
@@ -99,8 +113,9 @@ export function compare(target: Named, peers: readonly Named[], limit = 50): Com
     }
     const lacking = there.filter((side) => side.readings.get(id)?.status !== "read");
     if (lacking.length > 0) notCompared.push({ fact: id, reason: `compared without ${reasonsOf(id, lacking)}` });
-    const partial = ASKED_BY_NAME.has(id) ? "" : partlyKnown(id, [here, ...theirs]);
+    const partial = ASKED_BY_NAME.has(id) || nothingToCompare(id, [here, ...theirs]) ? "" : partlyKnown(id, [here, ...theirs]);
     if (partial !== "") notCompared.push({ fact: id, reason: `only what both sides show is compared: ${partial}` });
+    compared++;
     const result = compareFact(id, here, theirs);
     found.push(...result.found);
     noMajority += result.noMajority;
@@ -112,6 +127,8 @@ export function compare(target: Named, peers: readonly Named[], limit = 50): Com
     schema: "netcheck.comparison/1",
     target: target.name,
     peers: peers.map(({ name }) => name),
+    collected: [target, ...peers].map(collectionOf),
+    facts: compared,
     differences: kept.slice(0, limit),
     suppressed: { minor: scored.length - kept.length, noMajority, overLimit: Math.max(0, kept.length - limit), momentary },
     notCompared,
@@ -127,11 +144,26 @@ interface Side {
 }
 
 function sideOf({ name, capture }: Named): Side {
-  const set = readFacts(capture);
-  return { name, facts: new Facts(capture, set), readings: set.readings, sources: sourcesOf(capture) };
+  // what is painted over may be anything, on both nodes
+  const facts = new Facts(capture, readFacts(capture)).known();
+  return { name, facts, readings: facts.set.readings, sources: sourcesOf(capture) };
 }
 
 const reasonsOf = (id: string, sides: readonly Side[]): string => sides.map((side) => `${side.name}: ${side.readings.get(id)?.reason ?? ""}`).join("; ");
+
+function collectionOf({ name, capture: { transport, startedAt } }: Named): Collection {
+  const at = Date.parse(startedAt ?? "");
+  return { name, transport, ...(Number.isNaN(at) ? {} : { at: new Date(at).toISOString() }) };
+}
+
+/** The same commands were answered on every side, each in full, and told of nothing: what else the fact could have asked is installed on none of them. */
+function nothingToCompare(id: string, sides: readonly Side[]): boolean {
+  const [key, ...others] = sides.map((side) => side.sources.get(id)?.key ?? "");
+  if (key === undefined || key.includes(IN_PART) || others.some((other) => other !== key)) return false;
+  return sides.every((side) =>
+    Object.values(side.readings.get(id)?.value as Record<string, unknown>).every((list) => Array.isArray(list) && list.length === 0),
+  );
+}
 
 /** Why absence cannot be concluded from every side; empty if it can. */
 function partlyKnown(id: string, sides: readonly Side[]): string {

@@ -1,9 +1,10 @@
 import type { Capture } from "../facts/capture.ts";
 import { facts as allFacts, derivedFacts } from "../facts/index.ts";
-import type { FactReading, FactSet } from "../facts/read.ts";
+import { type FactReading, type FactSet, knownOf } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Program, Rule, Template } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
+import { masksRefused, refusingMasked, showingMasked } from "./view.ts";
 
 /** What a rule said of a capture, with everything needed to explain it. */
 export interface Outcome {
@@ -22,6 +23,7 @@ export class Facts {
   readonly set: FactSet;
   private readonly values = new Map<string, unknown>();
   private readonly splitOutputs = new Map<number, string[]>();
+  private knownFacts: Facts | undefined;
 
   constructor(capture: Capture, set: FactSet) {
     this.capture = capture;
@@ -30,6 +32,18 @@ export class Facts {
 
   reading(id: string): FactReading | undefined {
     return this.set.readings.get(id);
+  }
+
+  /** True if a fact of the rule has text that a person painted over. */
+  hasMasked(rule: Pick<Rule, "needs" | "file">): boolean {
+    return [...rule.needs.map(({ fact }) => fact), ...rule.file.uses].some((id) => this.set.readings.get(id)?.masked === true);
+  }
+
+  /** The same facts without what is painted over; those that lack something for it are partial. */
+  known(): Facts {
+    const readings = (): FactSet => ({ ...this.set, readings: new Map([...this.set.readings].map(([id, reading]) => [id, knownOf(reading)])) });
+    this.knownFacts ??= new Facts(this.capture, readings());
+    return this.knownFacts;
   }
 
   /**
@@ -73,8 +87,21 @@ export class Facts {
   }
 }
 
-/** Evaluates one rule. Never throws: a rule that breaks is inconclusive and says so. */
+/**
+ * Evaluates one rule. Never throws: a rule that breaks is inconclusive and says so.
+ *
+ * What a person painted over (`10.x.x.x`) is neither equal to anything nor different from it: a rule whose condition turns on it is inconclusive, unless
+ * what is left without it is a match.
+ */
 export function evaluateRule(rule: Rule, facts: Facts): Outcome {
+  if (!facts.hasMasked(rule)) return evaluateKnown(rule, facts);
+  const strict = refusingMasked(() => evaluateKnown(rule, facts));
+  if (strict.verdict !== "inconclusive") return strict;
+  const known = evaluateKnown(rule, facts.known());
+  return known.verdict === "match" ? known : strict;
+}
+
+function evaluateKnown(rule: Rule, facts: Facts): Outcome {
   const context = facts.context(rule);
   if (rule.applies !== undefined && excluded(rule.applies, context, facts)) {
     return { rule, verdict: "not-applicable", reason: `not here: ${rule.applies.source}` };
@@ -93,7 +120,8 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   const when = attempt(rule.when, context);
   if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
   if (when.value !== true) {
-    if (holds(rule.undecided, context)) return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };
+    if (holds(rule.undecided, context) || (masksRefused() && isUnknown(rule.undecided, context)))
+      return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };
     const needed = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
     // a used fact that was not there at all is taken for empty; one that was cut may hold what decides
     const used = [...rule.decidedBy].map((id) => facts.reading(id)).find((reading) => reading?.status === "read" && !reading.complete);
@@ -103,7 +131,8 @@ export function evaluateRule(rule: Rule, facts: Facts): Outcome {
     }
     return { rule, verdict: "no-match", reason: "" };
   }
-  const evidence = evidenceOf(rule, context, facts);
+  const proof = evidenceOf(rule, context, facts);
+  const evidence = proof.length > 0 ? proof : showingMasked(() => evidenceOf(rule, context, facts));
   if (evidence.length === 0) return { rule, verdict: "inconclusive", reason: "it matched, but no line proves it" };
   const finding: Finding = {
     rule: rule.file.id,
@@ -162,6 +191,9 @@ function holds(program: Program | undefined, context: Record<string, unknown>): 
   return "value" in result && result.value === true;
 }
 
+/** True if it cannot be told whether the condition holds. */
+const isUnknown = (program: Program | undefined, context: Record<string, unknown>): boolean => program !== undefined && "error" in attempt(program, context);
+
 /** True only if the gate is surely closed: everything it looked at is completely known. An unknown gate is open. */
 function excluded(gate: Program, context: Record<string, unknown>, facts: Facts): boolean {
   const result = attempt(gate, context);
@@ -207,6 +239,6 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
 }
 
 const filled = (template: Template, context: Record<string, unknown>): string =>
-  template.map((part) => (typeof part === "string" ? part : text(attempt(part, context)))).join("");
+  template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join("");
 
 const text = (result: Result): string => ("value" in result ? String(result.value) : "?");

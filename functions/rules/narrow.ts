@@ -1,5 +1,5 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
-import { SOURCE } from "./view.ts";
+import { masksRefused, SOURCE } from "./view.ts";
 
 /**
  * Lets a rule look only at the rows that can matter. `iptables.rows.filter(r, r.chain == "FORWARD" && …)` walks 100,000 rows for the three of one chain,
@@ -137,7 +137,8 @@ const indexes = new WeakMap<readonly Row[], Map<string, Index>>();
 
 /** Of a fact's list the rows that meet the most selective of the conditions, in their order. Each condition: field, "==" or "startsWith", texts. */
 export function narrow(rows: readonly Row[], conditions: readonly (readonly string[])[]): readonly Row[] {
-  if (rows.length < MIN_ROWS) return rows;
+  // a value that is not known may be the one that is asked for
+  if (rows.length < MIN_ROWS || masksRefused()) return rows;
   let best: (readonly number[])[] | undefined;
   let least = rows.length;
   for (const [field = "", how, ...values] of conditions) {

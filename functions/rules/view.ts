@@ -2,6 +2,38 @@
 export type Converter = (value: unknown) => unknown;
 export const identity: Converter = (value) => value;
 
+// true while fields that a person painted over (Row.masked) may not be read
+let refused = false;
+
+/** Runs something to which painted-over fields are unknown: reading one throws. CEL takes that for "neither true nor false" (`true || unknown` is true). */
+export function refusingMasked<T>(run: () => T): T {
+  const before = refused;
+  refused = true;
+  try {
+    return run();
+  } finally {
+    refused = before;
+  }
+}
+
+/** Runs something that shows painted-over fields as they stand, and does not judge by them. */
+export function showingMasked<T>(run: () => T): T {
+  const before = refused;
+  refused = false;
+  try {
+    return run();
+  } finally {
+    refused = before;
+  }
+}
+
+export const masksRefused = (): boolean => refused;
+
+function refuse(source: Record<string, unknown>, key: string): void {
+  const masked = source["masked"];
+  if (Array.isArray(masked) && masked.includes(key)) throw new Error(`${key} in line ${String(source["line"])} is masked (${String(source[key])})`);
+}
+
 /** No fact has a field of this name. */
 export const SOURCE = Symbol("source");
 const KEYS = Symbol("keys");
@@ -38,6 +70,7 @@ export function viewClass(
     Object.defineProperty(View.prototype, key, {
       get(this: View): unknown {
         const item = this[SOURCE][key];
+        if (refused) refuse(this[SOURCE], key);
         if (item === undefined || convert === identity) return item;
         const converted = convert(item);
         // a list is converted once

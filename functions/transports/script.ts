@@ -188,6 +188,87 @@ run() {
 }
 `;
 
+/** For commands that would load kernel modules. What is read must stay as it is: a module stays loaded, and hooks into the path of packets. */
+const MODULES = `# in_kernel MODULE: 0 it is there, loaded or built in, or this kernel loads none; 1 it would have to be loaded; 2 that cannot be told
+in_kernel() {
+  if [ -d "/sys/module/$1" ] || [ ! -e /proc/modules ] || grep -q "^$1 " /proc/modules; then return 0; fi
+  # a built-in module without parameters is in this list only
+  if read -r release </proc/sys/kernel/osrelease && [ -r "/lib/modules/$release/modules.builtin" ]; then
+    grep -q "/$1[.]ko" "/lib/modules/$release/modules.builtin"
+    return
+  fi
+  # no folder to load from, and none was ever loaded: all is built in. In a container the folder may be on the node only
+  if [ ! -e "/lib/modules/$release" ] && ! grep -q . /proc/modules; then return 0; fi
+  return 2
+}
+# alone PROGRAM: no table of nftables is one that PROGRAM reads rules of; it needs nft_compat only for rules
+alone() {
+  case $1 in ebtables-save) family=bridge ;; ip6tables-save) family=ip6 ;; *) family=ip ;; esac
+  command -v nft >/dev/null 2>&1 && tables=$($limit nft list tables 2>/dev/null </dev/null) || return 1
+  ! printf '%s\\n' "$tables" | grep -qE "^table $family (filter|nat|mangle|raw|security|broute)$"
+}
+# hidden PROGRAM: there are rules of the old interface that PROGRAM's nftables variant only warns of, and nothing else lists them
+hidden() {
+  case $1 in
+  ebtables-save) grep -q '^ebtables ' /proc/modules ;;
+  *) ! command -v "\${1%-save}-legacy-save" >/dev/null 2>&1 && grep -q . "/proc/net/\${1%tables-save}_tables_names" 2>/dev/null ;;
+  esac
+}
+# using "MODULE…" run INDEX EACH SAMPLE PROGRAM ARGUMENTS…: runs it unless that would load one of the modules. If the first, which holds what is
+# listed, is not there, that is the answer (-3); if it cannot be told, or the way to it is not there, there is none (-4)
+using() {
+  modules=$1 holds=\${1%% *} program=$6 blocked=0
+  shift
+  file=
+  if command -v "$program" >/dev/null 2>&1; then file=$(readlink -f "$(command -v "$program")" 2>/dev/null) || file=; fi
+  case $program:$file in
+  # these ask the old interface, and only for tables that are there
+  *tables-save:*/xtables-legacy-multi | *tables-save:*/xtables-multi | *tables-save:*/ip*tables-multi* | *tables-save:*/ebtables-legacy* | *:*/ebtables-save) modules= ;;
+  *tables-save:) command -v "$program" >/dev/null 2>&1 || modules= ;;
+  esac
+  for module in $modules; do
+    in_kernel "$module"
+    case $?:$module:$program:$file in
+    0:*) continue ;;
+    1:"$holds":*tables-save:*nft*) if hidden "$program"; then blocked=-4; else blocked=-3; fi ;;
+    *:nft_compat:*) alone "$program" || blocked=-4 ;;
+    *:*tables-save:*) blocked=-4 ;;
+    1:"$holds":*) blocked=-3 ;;
+    *) if command -v "$program" >/dev/null 2>&1; then blocked=-4; fi ;;
+    esac
+    if [ "$blocked" -ne 0 ]; then break; fi
+  done
+  if [ "$blocked" -eq 0 ]; then
+    "$@"
+  else
+    begin
+    if [ "$code" -eq 0 ]; then
+      code=$blocked
+      printf %s "$module" >"$dir/err"
+    fi
+    record "$2" "$3" "$4"
+  fi
+}
+`;
+
+/** For commands that are run where another one could not be. */
+const INSTEAD = `# instead run INDEX …: runs it if what was to be run just now is not installed or would have loaded a module
+instead() {
+  if [ "$code" -eq 127 ] || [ "$code" -eq -4 ]; then
+    "$@"
+  else
+    begin
+    if [ "$code" -eq 0 ]; then code=-5; fi
+    record "$2" "$3" "$4"
+  fi
+}
+`;
+
+/** ss asks the kernel through modules. Where they are not loaded it reads /proc/net, which has the same sockets, without backlogs and drops. */
+const SOCKETS = `in_kernel tcp_diag || { PROC_NET_TCP=/proc/net/tcp; export PROC_NET_TCP; }
+in_kernel udp_diag || { PROC_NET_UDP=/proc/net/udp; export PROC_NET_UDP; }
+`;
+
 /** For commands that say which tools a node has. */
 const TOOLS = `# tools INDEX NAME…: where each tool is
 tools() {
@@ -224,7 +305,8 @@ function quote(word: string): string {
 function collect(plan: Plan): Script {
   const line = (command: Command, index: number, sample: number): string => {
     if (command.argv[0] === "command") return `tools ${index} ${command.argv.slice(2).map(quote).join(" ")}`;
-    if (command.each === undefined) return `run ${index} - ${sample} ${command.argv.map(quote).join(" ")}`;
+    const guard = `${command.instead === true ? "instead " : ""}${command.modules === undefined ? "" : `using ${quote(command.modules.join(" "))} `}`;
+    if (command.each === undefined) return `${guard}run ${index} - ${sample} ${command.argv.map(quote).join(" ")}`;
     const argv = command.argv.map((word) => (word === "{}" ? '"$id"' : quote(word))).join(" ");
     return `each ${index} ${sample} ${quote(EACH_OF[command.eachOf ?? "number"])} ${quote(command.each)}\nfor id in $ids; do run ${index} "$id" ${sample} ${argv}; done`;
   };
@@ -245,9 +327,13 @@ function collect(plan: Plan): Script {
     );
   }
   const settings = `seconds=${plan.timeoutSeconds}\ncap=${plan.maxBytes}\nwhole=${MAX_COLLECTED}\nbudget=${plan.budgetSeconds}\n`;
+  const sockets = plan.commands.some((command) => command.argv[0] === "ss");
   const helpers = [
+    sockets || plan.commands.some((command) => command.modules !== undefined) ? MODULES : "",
+    plan.commands.some((command) => command.instead === true) ? INSTEAD : "",
     plan.commands.some((command) => command.argv[0] === "command") ? TOOLS : "",
     plan.commands.some((command) => command.each !== undefined) ? EACH : "",
+    sockets ? SOCKETS : "",
   ].join("");
   return {
     name: `collect-${plan.runbook}`,
@@ -344,13 +430,14 @@ function fix(plan: FixPlan): Script {
     text: `#!/bin/sh
 # netcheck: ${plan.name}. Runs at most once per job.
 ${PRELUDE}${KEEP}${markerOf("job")}${required}
-${FIX}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
+# sh reads as it goes: a check that it cannot parse ends the script here, before there is a marker
 check() {
 # shellcheck disable=SC2086
 {
 ${[...new Set(paired)].join("")}${plan.check.trimEnd()}
 }
 }
+${FIX}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
 if ! (check) </dev/null >"$dir/out" 2>&1; then
   first 4000 <"$dir/out" >"$dir/heard"
   redact "$dir/heard"
@@ -438,7 +525,7 @@ function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<
   }
 }
 
-/** What follows the nonce in a record of a collection: index, each, sample, exit code (-1: no time, -2: no room), start, duration, two lengths, truncated. */
+/** What follows the nonce in a record of a collection: index, each, sample, exit code (-1: no time, -2: no room, -3: nothing to list, -4: would load a module, -5: not needed), start, duration, two lengths, truncated. */
 const RECORD = /^(\d{1,6}) (-|[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}) ([12]) (-?\d{1,3}) (\d{1,12}) (\d{1,12}) \d{1,12} \d{1,12} ([01])$/;
 
 function readCapture(
@@ -470,6 +557,29 @@ function readCapture(
     if (code === "-1" || code === "-2") {
       const limit = code === "-1" ? `time budget of ${plan.budgetSeconds} s` : `limit of ${MAX_COLLECTED / 1024 / 1024} MiB`;
       notCollected.push({ command: argv.join(" "), reason: `the collection's ${limit} was used up` });
+      continue;
+    }
+    if (code === "-5") continue;
+    const module = /^[a-z0-9_]{1,55}$/.exec(second.toString("latin1"))?.[0] ?? "that it needs";
+    if (code === "-4") {
+      const reason = `it was not run: it would load the kernel module ${module}, and netcheck only reads`;
+      notCollected.push({ command: `${argv.join(" ")}${sample === "2" ? " (second sample)" : ""}`, reason });
+      continue;
+    }
+    if (code === "-3") {
+      const notRun = `the kernel module ${module} is not loaded, so there is nothing to list`;
+      const place = { file: `outputs/${fileName(argv, Number(sample))}`, durationMs: Number(duration) * 10, startMs: Number(start) * 10 };
+      outputs.push({
+        command: argv.join(" "),
+        argv,
+        ...place,
+        text: "",
+        exitCode: undefined,
+        stderr: "",
+        truncated: incomplete,
+        sample: Number(sample),
+        notRun,
+      });
       continue;
     }
     outputs.push({

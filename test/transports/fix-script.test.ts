@@ -109,6 +109,15 @@ describe.skipIf(!root).each(shells.map((shell) => ({ name: shell.join(" "), shel
     expect(existsSync("/var/lib/netcheck")).toBe(false);
   });
 
+  test("a check that the shell cannot parse: nothing was run, and there is no marker that would leave that open", async () => {
+    const { text } = scripts.fix(plan({ check: "if true; then", steps: [say("one")] }));
+    const ran = await machine.run(text);
+    expect(ran).toMatchObject({ code: 2, stdout: "" });
+    expect(ran.stderr).toMatch(/syntax error/i);
+    expect(said()).toEqual([]);
+    expect(await machine.status()).toBe("none");
+  });
+
   test("runs its steps in order and says what they said", async () => {
     const run = await machine.fix(plan({ check: "echo looks right", steps: [say("one"), { run: ["sh", "-c", "echo out; echo err >&2"] }, say("two")] }));
     expect(run).toMatchObject({ outcome: "succeeded", repeated: false });

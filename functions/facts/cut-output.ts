@@ -1,0 +1,27 @@
+import type { Capture, Output } from "./capture.ts";
+import { commandLine } from "./command.ts";
+
+/** These end every line that they print. (A file that `cat` shows, or what `curl` gets, may end without.) */
+const LINE_BY_LINE =
+  /^(?:ip|ss|[ez]?grep|bridge|tc|route|arp|netstat|ifconfig|brctl|conntrack|ipset|ipvsadm(?:-save)?|(?:ip6?|eb|arp)tables(?:-legacy|-nft)?(?:-save)?|nft|sysctl|lsmod|dmesg|nstat|ps|ethtool|bpftool)$/;
+/** So many other outputs must have kept the newline at their end: then whoever made the capture did not trim them. */
+const OTHERS = 2;
+
+/**
+ * The outputs of a capture that end in the middle of a line and are not marked as cut, by index: a connection that broke, a paste that stopped short. JSON
+ * knows by itself whether it was closed.
+ */
+export function cutInside(capture: Capture): ReadonlySet<number> {
+  const kept = capture.outputs.filter(({ text }) => text.endsWith("\n")).length;
+  const found = new Set<number>();
+  if (kept < OTHERS) return found;
+  for (const [i, output] of capture.outputs.entries()) {
+    const { text } = output;
+    if (text !== "" && !text.endsWith("\n") && !/^\s{0,400}[[{]/.test(text) && isLineByLine(output)) found.add(i);
+  }
+  return found;
+}
+
+function isLineByLine({ argv, command }: Output): boolean {
+  return LINE_BY_LINE.test(commandLine(argv ?? command).argv[0] ?? "");
+}

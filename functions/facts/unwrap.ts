@@ -1,0 +1,54 @@
+import type { UnparsedLine } from "./fact.ts";
+
+/** No window is narrower, and nobody wraps shorter lines. */
+const NARROWEST = 60;
+/** Wrapping is a person's doing, who does not paste more than this. */
+const LONGEST = 300_000;
+
+/** As many columns as windows have: the line was cut there, in the middle of a word perhaps. Else it was wrapped at a blank. */
+export const isWindowWidth = (columns: number): boolean => columns === 132 || (columns >= 80 && columns % 10 === 0);
+
+/**
+ * Ways to put lines together again that a window or a mail program wrapped, given the lines that could not be read: what stands there may belong to the line
+ * before, or to the one behind. Lines keep their numbers (what was the second half is left blank). Nothing if no line is long enough to have been wrapped.
+ *
+ * Several ways, because it does not show whether a line that fills the window ends there, or whether half a line was readable. At most four, each linear.
+ */
+export function unwrapped(text: string, unparsed: readonly UnparsedLine[]): string[] {
+  if (unparsed.length === 0 || text.length > LONGEST) return [];
+  const lines = text.replaceAll("\r", "").split("\n");
+  const width = lines.reduce((most, line) => Math.max(most, line.length), 0);
+  if (width < NARROWEST) return [];
+  const unread = new Set(unparsed.map(({ line }) => line - 1));
+  const before = (at: number): number => (lines[at - 1] as string).length;
+  const full = (at: number): boolean => before(at) === width;
+  // at a blank: the next word had no room
+  const noRoom = (at: number): boolean => before(at) >= NARROWEST && before(at) + 1 + firstWord(lines[at] as string) > width;
+  const texts = [
+    joined(lines, "", full),
+    joined(lines, "", (at) => full(at) && unread.has(at)),
+    joined(lines, " ", noRoom),
+    joined(lines, " ", (at) => noRoom(at) && (unread.has(at) || unread.has(at - 1))),
+  ];
+  return [...new Set(texts.filter((way) => way !== undefined))];
+}
+
+const firstWord = (line: string): number => /^\s*(\S*)/.exec(line)?.[1]?.length ?? 0;
+
+/** The lines with each of which `goesOn` says that it is the rest of the one before put behind that. Undefined if there are none. */
+function joined(lines: readonly string[], glue: "" | " ", goesOn: (at: number) => boolean): string | undefined {
+  const result: string[] = [];
+  let head = 0;
+  let changed = false;
+  for (const [at, line] of lines.entries()) {
+    if (at === 0 || line.trim() === "" || lines[at - 1] === "" || !goesOn(at)) {
+      head = at;
+      result.push(line);
+    } else {
+      result[head] += glue === "" ? line : ` ${line.trimStart()}`;
+      result.push("");
+      changed = true;
+    }
+  }
+  return changed ? result.join("\n") : undefined;
+}
