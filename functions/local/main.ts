@@ -25,7 +25,7 @@ export async function startLocal(options: LocalOptions): Promise<Local> {
   const { names, work, render } = assembly;
   const workspace = new Workspace({
     file: join(options.directory, "workspace.sqlite"),
-    targets: offered.filter(({ name }) => names.includes(name)),
+    targets: offered.filter(({ name }) => names.includes(name)).map(({ name, description }) => ({ name, description })),
     ...demoPage(names),
     ...options.workspace,
   });
@@ -55,7 +55,7 @@ function demoPage(names: readonly string[]): Pick<WorkspaceOptions, "command" | 
   return {
     command: { name: "/netcheck", usage: "[target] | help", description: "Examine a node's network" },
     examples: [
-      ...offered.filter(({ name }) => names.includes(name)).map(({ name, description }) => ({ command: `/netcheck ${name}`, description })),
+      ...offered.filter(({ name, example }) => example && names.includes(name)).map(({ name, description }) => ({ command: `/netcheck ${name}`, description })),
       { command: "/netcheck help", description: "what it can do" },
     ],
   };

@@ -1,8 +1,15 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Target } from "../triage/ports.ts";
 
-/** The replayed nodes: each one of the five incidents, recorded live in the lab before and after its fix. */
-const CAPTURES: Record<string, { readonly before: string; readonly after?: string; readonly description: string }> = {
+/** Also from dist/cli/, where the bundle is. */
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A node of the pool "blue", recorded live: `node test/lab/record-pool.ts`. */
+const blue = (number: number): string => join(root, `functions/local/pool/blue-${number}.tgz`);
+
+/** The replayed nodes: each one of the five incidents, recorded live in the lab before and after its fix; a healthy one; a pool. Relative paths are those of rules. */
+const CAPTURES: Record<string, { readonly before: string; readonly after?: string; readonly description: string; readonly inPool?: true }> = {
   node1: {
     before: "linklocal-route-on-bond-member/fixtures/lab-fault",
     after: "linklocal-route-on-bond-member/fixtures/lab-fixed",
@@ -29,20 +36,24 @@ const CAPTURES: Record<string, { readonly before: string; readonly after?: strin
     description: "inbound traffic to some pods is lost",
   },
   healthy1: { before: "bridge-netfilter-off/fixtures/lab-healthy", description: "nothing is wrong here" },
+  "blue-1": { before: blue(1), description: "healthy, in the pool blue", inPool: true },
+  "blue-2": { before: blue(2), description: "healthy, in the pool blue", inPool: true },
+  "blue-3": { before: blue(3), description: "a database is out of reach; no rule knows why, so it is compared with its pool" },
+  "blue-4": { before: blue(4), description: "healthy, in the pool blue", inPool: true },
 };
 
-/** What the composer of the local page offers. */
-export const offered: readonly { name: string; description: string }[] = [
-  ...Object.entries(CAPTURES).map(([name, { description }]) => ({ name, description })),
-  { name: "localhost", description: "this machine, through the local transport" },
-];
+/** What the composer of the local page offers, the healthy nodes of the pool last; `example`: to somebody who has not asked anything yet, too. */
+export const offered: readonly { readonly name: string; readonly description: string; readonly example: boolean }[] = [
+  ...Object.entries(CAPTURES).map(([name, { description, inPool }]) => ({ name, description, example: inPool !== true })),
+  { name: "localhost", description: "this machine, through the local transport", example: true },
+].sort((a, b) => Number(b.example) - Number(a.example));
 
 /** Where the captures of a replayed target are. */
 export function capturesOf(runbooks: string): (target: Target) => { before: string; after?: string } | undefined {
   return ({ address }) => {
     const captures = Object.hasOwn(CAPTURES, address) ? CAPTURES[address] : undefined;
     if (captures === undefined) return undefined;
-    const root = join(runbooks, "rules");
-    return { before: join(root, captures.before), ...(captures.after === undefined ? {} : { after: join(root, captures.after) }) };
+    const rules = join(runbooks, "rules");
+    return { before: resolve(rules, captures.before), ...(captures.after === undefined ? {} : { after: resolve(rules, captures.after) }) };
   };
 }

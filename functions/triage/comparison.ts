@@ -1,11 +1,12 @@
-import { type Comparison, compare } from "../rules/compare.ts";
+import { type Comparison, compare, WORTH_A_LOOK } from "../rules/compare.ts";
 import { comparisonText } from "../rules/compare-report.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { unpackCapture } from "./captures.ts";
 import { type Collected, collect, loadDiagnosis } from "./collect.ts";
+import type { Config } from "./config.ts";
 import { auditDraft, type Context, incidentOf, SYSTEM } from "./context.ts";
 import type { Durable, Place, Ports, Target } from "./ports.ts";
-import { comparisonMessage, SHOWN_DIFFERENCES } from "./report.ts";
+import { comparisonMessage, type Pool, rootMessage } from "./report.ts";
 import { poolOf } from "./targets.ts";
 
 /** At most so many peers are looked at for one triage: three make a majority, and each costs a collection on a healthy node. */
@@ -71,7 +72,8 @@ export async function tellComparison(
   const seen = peers.flatMap(({ peer, collected }) => (collected.ok ? [{ peer, key: collected.key }] : []));
   const problems = peers.flatMap(({ peer, collected }) => (collected.ok ? [] : [{ peer, reason: collected.reason }]));
   const compared = await durable.step("compare", async () => {
-    if (seen.length === 0) return { key: null, problem: null };
+    const pool = automatic ? poolInfo(await ports.config(), node.target, peers.length) : null;
+    if (seen.length === 0) return { key: null, problem: null, pool };
     const named = async (name: string, key: string) => ({ name, capture: unpackCapture(await stored(ports, key)) });
     const here = await named(node.target.name, node.capture);
     const others = await Promise.all(seen.map(({ peer, key }) => named(peer, key)));
@@ -81,7 +83,7 @@ export async function tellComparison(
     } catch (error) {
       // the diagnosis and its fix do not wait for an extra
       ports.log("error", "the comparison failed", { incident, problem: (error as Error).message });
-      return { key: null, problem: (error as Error).message };
+      return { key: null, problem: (error as Error).message, pool };
     }
     const key = `comparisons/${incident}/peers`;
     await ports.store.put(key, new TextEncoder().encode(JSON.stringify(comparison)));
@@ -93,19 +95,28 @@ export async function tellComparison(
         comparison: sha256(canonical(comparison)),
       }),
     ]);
-    return { key, problem: null };
+    return { key, problem: null, pool };
   });
   if (compared.problem !== null) problems.push({ peer: "all", reason: `netcheck could not compare them: ${compared.problem}` });
   await durable.step("tell-comparison", async () => {
     const comparison = compared.key === null ? undefined : await loadComparison(ports, compared.key);
-    const message = comparisonMessage(await incidentOf(ports, incident), comparison, problems, automatic);
+    const record = await incidentOf(ports, incident);
+    const message = comparisonMessage(record, comparison, problems, compared.pool ?? undefined);
     await ports.chat.post(`${incident}/comparison`, place, message);
-    if (comparison !== undefined && comparison.differences.length > SHOWN_DIFFERENCES) {
+    const differs = comparison?.differences.filter(({ score }) => score >= WORTH_A_LOOK).length ?? 0;
+    if (automatic && differs > 0 && record.thread !== undefined && record.diagnosis !== undefined)
+      await ports.chat.update(record.thread, rootMessage(record, await loadDiagnosis(ports, record.diagnosis), undefined, differs));
+    if (comparison !== undefined && message.data["more"] !== 0) {
       const name = `netcheck-${node.target.name}-${incident}-peers.txt`;
       await ports.chat.upload(`${incident}/comparison-list`, place, { name, title: "All differences", content: comparisonText(comparison) });
     }
     return null;
   });
+}
+
+/** @param tried how many of its nodes were to be looked at */
+function poolInfo(config: Config, target: Target, tried: number): Pool {
+  return { name: config.clusters[target.cluster]?.targets[target.name]?.pool ?? "", others: poolOf(config, target).length, tried };
 }
 
 /** A stored comparison. */

@@ -120,8 +120,9 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
   }
   const started = handle;
   let lost: string;
+  let ended = false;
   try {
-    const result = await durable.poll<Outcome | { lost: string }>("fix-poll", 60, async () => {
+    const result = await durable.poll<Outcome | { lost: string; ended?: boolean }>("fix-poll", 60, async () => {
       const state = await transport.poll(target, started, 8000);
       if (state.state === "running") return { done: false, afterSeconds: 2 };
       if (state.state === "not-run") return { done: true, value: { outcome: "failed", reason: `it never ran: ${state.reason}`, steps: [] } };
@@ -129,19 +130,22 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
       try {
         return { done: true, value: outcomeOf(ports.scripts.readFix(state.stdout, nonce)) };
       } catch (error) {
-        return { done: true, value: { lost: (error as Error).message } };
+        const said = state.stderr.trim().split("\n")[0] ?? "";
+        const reason = `${(error as Error).message} (exit code ${state.exitCode}${said === "" ? "" : `: ${said.slice(0, 200)}`})`;
+        return { done: true, value: { lost: reason, ended: true } };
       }
     });
     if ("outcome" in result) return result;
     lost = result.lost;
+    ended = result.ended === true;
   } catch (error) {
     lost = (error as Error).message;
   }
-  return askMarker(context, approved, lost, statusNonce);
+  return askMarker(context, approved, lost, statusNonce, ended);
 }
 
-/** The last resort: what does the run marker on the node say? */
-async function askMarker({ durable, ports }: Context, approved: Approved, lost: string, nonce: string): Promise<Outcome> {
+/** The last resort: what does the run marker on the node say? `ended`: the script has surely come to its end. */
+async function askMarker({ durable, ports }: Context, approved: Approved, lost: string, nonce: string, ended = false): Promise<Outcome> {
   const transport = ports.transport(approved.target.transport);
   try {
     const job: Job = { id: `${approved.proposal}-status`, script: ports.scripts.fixStatus, parameters: { run: approved.proposal }, nonce };
@@ -157,6 +161,8 @@ async function askMarker({ durable, ports }: Context, approved: Approved, lost: 
     });
     if (status === "succeeded" || status === "failed" || status === "refused")
       return { outcome: status, reason: `${lost}; the node's run marker says it ${status}`, steps: [] };
+    // the script makes its marker before it changes anything
+    if (status === "none" && ended) return { outcome: "failed", reason: `it never ran: ${lost}; there is no run marker on the node`, steps: [] };
     return { outcome: "unknown", reason: `${lost}; the node's run marker says: ${status}. It is not run again`, steps: [] };
   } catch (error) {
     return { outcome: "unknown", reason: `${lost}; the run marker could not be read (${(error as Error).message}). It is not run again`, steps: [] };

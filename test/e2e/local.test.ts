@@ -247,6 +247,47 @@ describe("files", () => {
   });
 });
 
+describe("no rule knows the fault: the node is compared with its pool", () => {
+  const rule = "Only here (rule table 100): priority 1000 from all lookup 100; none of the 3 peers has it";
+  const comparison = (desk: Desk): Locator => desk.thread.getByRole("article").filter({ hasText: "compared with" });
+
+  test.each<["light" | "dark", string, BrowserContextOptions]>([
+    ["light", "wide", {}],
+    ["dark", "wide", {}],
+    ["light", "400 px", narrow],
+    ["dark", "400 px", narrow],
+  ])("blue-3, %s, %s: what differs, the decisive thing first, with its lines", async (colorScheme, _, size) => {
+    const desk = await sit((await serve()).url, { colorScheme, ...size });
+    await desk.type("/netcheck blue-3");
+    await desk.roots.getByText("no cause that netcheck knows, but 2 differences from its pool").waitFor();
+    await desk.openThread("blue-3");
+    const answer = comparison(desk);
+    await answer.getByText("blue-3 compared with blue-1, blue-2, blue-4", { exact: true }).waitFor();
+    await answer.getByText("No rule found a cause, so netcheck compared this node with the other 3 nodes of the pool blue.").waitFor();
+    const text = await answer.innerText();
+    expect(text.indexOf(rule)).toBeGreaterThan(0);
+    expect(text.indexOf(rule)).toBeLessThan(text.indexOf("unicast 10.40.0.0/16 interface eth0 gateway 10.20.0.77"));
+    expect(await answer.locator("pre").first().innerText()).toBe('$ ip -j -4 rule show\n1: {"priority":1000,"src":"all","table":"100"}');
+    expect(text).toMatch(/Facts as recorded \(replayed nodes\) on .*: blue-3 .*, blue-1 .*, blue-2 .*, blue-4 .* \(UTC\)\. \d+ facts were compared/);
+    // nobody is asked to approve anything
+    expect(await desk.button("Approve & run").count()).toBe(0);
+    await answer.scrollIntoViewIfNeeded();
+    expect(await brightness(desk.page)).toBe(colorScheme);
+    expect(await faint(desk.page)).toEqual([]);
+    expect(await overflow(desk.page)).toEqual([]);
+    if (colorScheme === "light" && size !== narrow) await shot(desk, "local-pool.png");
+  });
+
+  test("blue-1: healthy, and like its pool", async () => {
+    const desk = await sit((await serve()).url);
+    await desk.type("/netcheck blue-1");
+    await desk.openThread("blue-1");
+    await comparison(desk).getByText("no difference that matters to traffic").waitFor();
+    await desk.roots.getByText("no cause found: everything that was checked is in order").waitFor();
+    expect(await comparison(desk).locator("pre").count()).toBe(0);
+  });
+});
+
 test("an unknown name: near ones are suggested, to the person who typed it only", async () => {
   const desk = await sit((await serve()).url);
   await desk.type("/netcheck nod");

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { collectFrom } from "../../functions/cli/collect.ts";
 import { writeCaptureDirectory } from "../../functions/transports/capture-files.ts";
 import { localTransport } from "../../functions/transports/local.ts";
-import type { Capture } from "../../functions/triage/ports.ts";
 import { fixOnNode } from "./fix-on-node.ts";
 import { incidents, startLab } from "./lab.ts";
 import { RULES } from "./rules.ts";
+import { withoutHost } from "./without-host.ts";
 
 /**
  * Records the lab's five incidents with the real collector: `node test/lab/record.ts [s1 …]` writes runbooks/rules/<rule>/fixtures/lab-{healthy,fault,fixed}/.
@@ -15,9 +15,6 @@ import { RULES } from "./rules.ts";
  */
 const chosen = process.argv.slice(2).length > 0 ? incidents.filter((incident) => process.argv.includes(incident)) : incidents;
 const rules = new URL("../../runbooks/rules/", import.meta.url).pathname;
-
-/** Programs that tell of the host, not of the node: of other experiments, and of who works here. What stands in their place. */
-const HOST: Readonly<Record<string, string>> = { dmesg: "", ps: "    PID COMMAND\n      1 /sbin/init\n", journalctl: "-- No entries --\n" };
 
 for (const incident of chosen) {
   const lab = await startLab([incident], { suffix: `rec${process.pid}` });
@@ -47,12 +44,4 @@ for (const incident of chosen) {
   } finally {
     await lab.down();
   }
-}
-
-function withoutHost(capture: Capture): Capture {
-  const instead = (output: Capture["outputs"][number]): string => {
-    const text = HOST[output.argv?.[0] ?? ""];
-    return text === undefined || output.text === "" ? output.text : text;
-  };
-  return { ...capture, outputs: capture.outputs.map((output) => ({ ...output, text: instead(output) })) };
 }

@@ -180,9 +180,10 @@ describe("asked for: /netcheck node2 vs node3", () => {
     };
     fleet.captures = { node2: other };
     await ask("node2", ["node3"]);
-    const { differences, attached } = bench.chat.data("inc-1/comparison") as { differences: unknown[]; attached: boolean };
-    expect([differences.length, attached]).toEqual([4, true]);
-    expect(bench.chat.uploads.get("inc-1/comparison-list")).toMatch(/^node2 compared with node3: \d+ worth a look\n.*\n5\. /s);
+    const { differences, more } = bench.chat.data("inc-1/comparison") as { differences: unknown[]; more: number };
+    expect(differences).toHaveLength(4);
+    expect(more).toBeGreaterThan(0);
+    expect(bench.chat.uploads.get("inc-1/comparison-list")).toMatch(/^node2 compared with node3: \d+ worth a look\nFacts .*\n5\. /s);
   });
 });
 
@@ -197,10 +198,54 @@ describe("automatic: no rule found a cause, and the node is in a pool", () => {
     expect(fleet.seen).toEqual(["node1", "node2", "node3", "node4"]);
     expect([...bench.chat.posts.keys()]).toEqual(["inc-1/root", "inc-1/diagnosis", "inc-1/comparison"]);
     const message = bench.chat.data("inc-1/comparison");
-    expect(message).toMatchObject({ peers: "node1, node3, node4", hint: expect.stringContaining("No rule found a cause") });
+    expect(message).toMatchObject({ peers: "node1, node3, node4", problems: [] });
+    expect(message["hint"]).toMatch(
+      /^No rule found a cause, so netcheck compared this node with 3 of the other 4 nodes of the pool workers\. A difference is a hint/,
+    );
+    expect(message["footing"]).toMatch(/ facts were compared/);
     expect((message["differences"] as { what: string }[])[0]?.what).toBe("net.ipv4.ip_forward: 0 here, 1 on all 3 peers");
     expect((await bench.events("compared"))[0]?.data).toMatchObject({ automatic: true });
     expect(bench.outcome()).toBe("diagnosed");
+  });
+
+  test("the first message says that it differs, instead of a tick", async () => {
+    fleet.captures = { node2: odd };
+    await bench.ask();
+    expect(bench.chat.data("inc-1/root")).toMatchObject({ icon: "mag", state: "no cause that netcheck knows, but 1 difference from its pool" });
+  });
+
+  test("alike: the tick stays, nothing is attached", async () => {
+    await bench.ask();
+    expect(bench.chat.data("inc-1/root")).toMatchObject({ icon: "white_check_mark", state: expect.stringMatching(/^no cause found/) });
+    expect(bench.chat.data("inc-1/comparison")).toMatchObject({
+      icon: "white_check_mark",
+      headline: "no difference that matters to traffic",
+      hint: "No rule found a cause, so netcheck compared this node with 3 of the other 4 nodes of the pool workers.",
+      more: 0,
+    });
+    expect(bench.chat.uploads.has("inc-1/comparison-list")).toBe(false);
+  });
+
+  test("what hardly matters is in a file, not in the message", async () => {
+    const outputs = odd.outputs.map((output) =>
+      output.command.startsWith("command -v") ? { ...output, text: output.text.replace(/.*\/conntrack\n/, "") } : output,
+    );
+    fleet.captures = { node2: { ...odd, outputs } };
+    await bench.ask();
+    expect(bench.chat.data("inc-1/comparison")).toMatchObject({ differences: [{ number: 1 }], more: 1 });
+    expect(bench.chat.uploads.get("inc-1/comparison-list")).toMatch(/\nHardly matters:\n\n2\. conntrack: \(absent\) here, \(present\) on all 3 peers\n/);
+  });
+
+  test("no peer can be looked at: the first message keeps its verdict, and the reasons are told", async () => {
+    fleet.captures = { node2: odd };
+    for (const peer of ["node1", "node3", "node4"]) fleet.unreachable.add(peer);
+    await bench.ask();
+    expect(bench.chat.data("inc-1/comparison")).toMatchObject({
+      headline: "could not be compared",
+      hint: expect.stringContaining("no other node of the pool"),
+      footing: "",
+    });
+    expect(bench.chat.data("inc-1/root")["state"]).toMatch(/^no cause found/);
   });
 
   test("with a cause no other node is bothered", async () => {

@@ -258,6 +258,19 @@ describe("a run of which nothing more is heard: the marker on the node decides w
     expect(bench.node.count("fix")).toBe(1);
   });
 
+  test.each<[Marker, ProposalState, RegExp]>([
+    ["none", "failed", /it never ran: .* \(exit code 2: sh: 40: Syntax error\); there is no run marker on the node/],
+    ["unfinished", "unknown", /\(exit code 2: sh: 40: Syntax error\); the node's run marker says: unfinished. It is not run again/],
+  ])("the script ended without an answer, marker %s → %s", async (marker, state, words) => {
+    bench.node.marker = marker;
+    const ended = { state: "done", exitCode: 2, stdout: "", stderr: "sh: 40: Syntax error\n", truncated: false } as const;
+    bench.node.state = (phase) => (phase === "fix" ? ended : undefined);
+    await bench.click("approve", BOB);
+    expect((await bench.proposal()).state).toBe(state);
+    expect(outcome()).toMatch(words);
+    expect(bench.node.count("fix")).toBe(1);
+  });
+
   test("the node is gone: unknown, unverifiable, unresolved", async () => {
     bench.node.state = (phase) => (phase === "collect" || phase === "recheck" ? undefined : { state: "lost", reason: "the node is gone" });
     await bench.click("approve", BOB);
