@@ -184,7 +184,7 @@ describe("rules test", () => {
 describe("rules new", () => {
   test("makes a rule that loads, with what its facts offer, and says what to do next; its test fails until it is written", async () => {
     const { netcheck, folder, rule } = copyOfRunbooks("new");
-    const made = await netcheck("rules", "new", "two-default-routes", "--role", "risk", "--fact", "route", "link");
+    const made = await netcheck("rules", "new", "two-default-routes", "--role", "risk", "--fact", "neighbor", "link");
     expect(made).toMatchObject({ code: 0, stderr: "" });
     for (const file of [
       "rule.yaml",
@@ -200,11 +200,12 @@ describe("rules new", () => {
     expect(made.stdout).toContain("netcheck rules test two-default-routes");
     const text = readFileSync(rule("two-default-routes"), "utf8");
     expect(text).toMatch(/^# yaml-language-server: \$schema=\S+docs\/generated\/rule\.schema\.json\n/);
-    expect(text).toMatch(/^# {3}route\.rows: line int, family "ipv4" \| "ipv6",/m);
-    expect(loadCatalogue(folder).rules.get("two-default-routes")?.file).toMatchObject({ role: "risk", severity: "info", needs: ["route", "link"] });
+    expect(text).toMatch(/^# {3}neighbor\.rows: line int, family "ipv4" \| "ipv6",/m);
+    expect(loadCatalogue(folder).rules.get("two-default-routes")?.file).toMatchObject({ role: "risk", severity: "info", needs: ["neighbor", "link"] });
     const tested = await netcheck("rules", "test", "two-default-routes");
     expect(tested.code).toBe(1);
     expect(tested.stdout).toMatch(/FAIL fault +no-match/);
+    expect(tested.stdout).toMatch(/expected +what the commands printed\n +actual +outputs\/\S+\.txt, .*: empty\n/);
     expect(tested.stdout).toMatch(/ok +healthy +no-match/);
     expect(tested.stdout).toMatch(/still to be written\n {7}rule\.yaml:\d+: title: "FILL IN: .*\n(?: {7}rule\.yaml:.*\n)+(?: {7}README\.md:.*\n){4}/);
   });
@@ -275,6 +276,33 @@ describe("rules explain", () => {
     const { stdout } = await netcheck("rules", "explain", "conntrack-invalid-drops", folderOfNothing);
     expect(stdout).toMatch(/what would settle it: the whole output of `iptables-save -c` .*\(fact iptables\)/);
     expect(stdout).toContain("when     = could not be worked out:");
+  });
+
+  test("a case of the rule by its name; another name is usage, with the cases that there are", async () => {
+    const named = await netcheck("rules", "explain", "conntrack-invalid-drops", "rising");
+    expect(named.stdout).toBe(await explain("conntrack-invalid-drops", "kube-forward-before-cilium/lab-fault"));
+    expect(await netcheck("rules", "explain", "conntrack-invalid-drops", "sinking")).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: 'netcheck: "sinking" is no file, and conntrack-invalid-drops has no such case; its cases are not-rising, one-sample, rising\n',
+    });
+  });
+
+  test("a field that not every row has: the let that failed, and how to guard it; for a part of a fact, `settled` is named", async () => {
+    const own = copyOfRunbooks("explain-optional");
+    const file = own.rule("kube-forward-before-cilium");
+    const text = readFileSync(file, "utf8");
+    writeFileSync(
+      file,
+      text.replace(/^let:\n/m, "let:\n  targets: iptables.rows.map(r, r.inInterface)\n").replace(/^when: /m, 'when: targets.exists(t, t == "x") && '),
+    );
+    const { stdout } = await own.netcheck("rules", "explain", "kube-forward-before-cilium", "lab-fault");
+    expect(stdout).toMatch(/: inconclusive \(the condition could not be worked out: targets: No such key: inInterface\)\n/);
+    expect(stdout).toContain(
+      "for the rule's author: not every row has inInterface; guard it with has(r.inInterface), or read it as r.?inInterface.orValue(…)\n",
+    );
+    writeFileSync(file, text.replace(/^settled:.*(?:\n {2}.*)*\n/m, ""));
+    expect((await own.netcheck("rules", "explain", "kube-forward-before-cilium", "truncated")).stdout).toContain("for the rule's author: `settled` says when");
   });
 
   test("--json: the same, for machines", async () => {

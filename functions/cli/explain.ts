@@ -7,7 +7,7 @@ import { sourcesOf } from "../rules/compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "../rules/diagnosis.ts";
 import { attempt, evaluateRule, Facts } from "../rules/evaluate.ts";
 import { type Clause, Clauses, type Search } from "./clauses.ts";
-import { commandText } from "./command-text.ts";
+import { commandText, withShortCommands } from "./command-text.ts";
 
 /** Why a rule said what it said of a capture: every fact, let and condition with its value and the lines behind it. Plain JSON. */
 export interface Explanation {
@@ -165,6 +165,9 @@ function reasons(rule: Rule, verdict: RuleVerdict, reason: string, facts: readon
   if (verdict === "not-applicable") return [`the gate is closed: ${failing(gate)}; and everything it looked at is completely known`];
   if (verdict === "no-match") return [`when is false: ${failing(when)}`];
   const open = [`open: ${reason}`];
+  const absent = /No such key: (\w+)$/.exec(reason)?.[1];
+  if (absent !== undefined)
+    open.push(`for the rule's author: not every row has ${absent}; guard it with has(r.${absent}), or read it as r.?${absent}.orValue(…)`);
   if (when?.value === "false") open.push(`as far as was seen, when is false: ${failing(when)}`);
   if (rule.undecided !== undefined && reason === rule.file.undecided?.because) {
     const counted = facts.filter((fact) => rule.decidedBy.has(fact.fact) && fact.from.length > 0).flatMap(secondSamples);
@@ -178,6 +181,8 @@ function reasons(rule: Rule, verdict: RuleVerdict, reason: string, facts: readon
     const commands = (named.length > 0 ? named : run).slice(0, 4);
     if (commands.length > 0) open.push(`what would settle it: the whole output of ${code(commands)} (fact ${fact})`);
   }
+  if (rule.settled === undefined && when?.value === "false" && lacking.some(({ state }) => state === "partial"))
+    open.push("for the rule's author: `settled` says when what was seen is enough, such as the one key that matters (docs/contributing.md)");
   return open;
 }
 
@@ -225,7 +230,8 @@ function emptyLets(source: string, clause: ExplainedClause, expressions: readonl
 
 /** An explanation for a terminal. */
 export function explanationText({ rule, verdict, reason, because, facts, expressions, finding }: Explanation): string {
-  const out = [`${rule}: ${verdict}${reason === "" ? "" : ` (${reason})`}`, ...because.map((sentence) => `  ${sentence}`), ""];
+  const told = because.map((sentence) => `  ${withShortCommands(sentence)}`);
+  const out = [`${rule}: ${verdict}${reason === "" ? "" : ` (${withShortCommands(reason)})`}`, ...told, ""];
   for (const fact of facts) {
     const rows = Object.entries(fact.rows).map(([name, count]) => `${count} ${name}`);
     out.push(

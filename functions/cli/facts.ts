@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
@@ -35,7 +35,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .action(
       run(async (id: string, options: { json?: boolean }) => {
         const fact = [...facts, ...derivedFacts].find((one) => one.id === id);
-        if (fact === undefined) throw new UsageError(`there is no fact "${id}"; see netcheck facts list`);
+        if (fact === undefined) throw new UsageError(`there is no fact "${id}"; see netcheck facts list${staleHint()}`);
         const { factParts } = await import("./fact-fields.ts");
         if (options.json === true) process.stdout.write(`${JSON.stringify({ id, title: fact.title, lists: factParts(fact.schema) })}\n`);
         else process.stdout.write(readFileSync(join(root, `functions/facts/${id}.ts`), "utf8"));
@@ -54,7 +54,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
           const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv);
           return view === undefined ? [] : [{ fact, view }];
         });
-        if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list`);
+        if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list${staleHint()}`);
         const { text, cut } = readText(file);
         for (const { fact, view } of readers) {
           const started = performance.now();
@@ -74,6 +74,19 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
         }
       }),
     );
+}
+
+/** For who wrote a fact and asks the bundle that was made before. "" if the command is run from source, or nothing was written since. */
+function staleHint(): string {
+  if (process.argv[1]?.endsWith(".ts") === true) return "";
+  const folder = join(root, "functions/facts");
+  try {
+    const made = statSync(join(root, "dist/cli/cli.mjs")).mtimeMs;
+    if (!readdirSync(folder).some((file) => statSync(join(folder, file)).mtimeMs > made)) return "";
+  } catch {
+    return "";
+  }
+  return ". The files in functions/facts are newer than this command: npm run prepare brings it up to date";
 }
 
 function readText(file: string): { text: string; cut: boolean } {

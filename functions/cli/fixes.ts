@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { LoadError, loadCatalogue } from "../rules/load.ts";
 import { UsageError } from "./errors.ts";
+import { fixShellProblem } from "./fix-shell.ts";
 import { print, type Shared, warnOfBroken } from "./output.ts";
 
 /** `netcheck fixes list|show`: adds the commands. */
@@ -12,9 +13,13 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .command("list")
     .option("--json")
     .action(
-      run((options: { json?: boolean }) => {
+      run(async (options: { json?: boolean }) => {
         const loaded = loadCatalogue(runbooks, { tolerant: true });
         warnOfBroken(loaded.broken.fixes);
+        for (const [id, fix] of loaded.fixes) {
+          const problem = await fixShellProblem(fix);
+          if (problem !== undefined) process.stderr.write(`netcheck: ${id} can never run: ${problem}\n`);
+        }
         const list = [...loaded.fixes.values()].map(({ file, version }) => ({ id: file.id, version, risk: file.risk, title: file.title }));
         print(options.json, list, (fix) => `${fix.id.padEnd(28)} ${fix.risk.padEnd(11)} ${fix.title}`);
       }),

@@ -82,13 +82,17 @@ async function captureOfPath(path: string): Promise<Capture> {
 async function captureOfIncident(id: string, directory: string): Promise<Capture> {
   const file = join(directory, "store.sqlite");
   if (!existsSync(file))
-    throw new CommandError(`${id} is no capture, and there are no incidents in ${directory}: start local mode first, or name another --directory`);
+    throw new CommandError(
+      `${id} is no capture, and there are no incidents in ${directory}: start local mode first (--once keeps nothing), or name another --directory`,
+    );
   const store = new SqliteStore(file);
   try {
     const incident = await store.incident(id);
     if (incident === undefined) {
       const latest = (await store.incidents(5)).map((one) => `${one.id} (${one.target})`);
-      throw new CommandError(`there is no incident "${id}" in ${directory}${latest.length === 0 ? "" : `; the latest are ${latest.join(", ")}`}`);
+      throw new CommandError(
+        `there is no incident "${id}" in ${directory}; --once keeps none, and netcheck audit show lists the others${latest.length === 0 ? "" : `; the latest are ${latest.join(", ")}`}`,
+      );
     }
     const data = incident.capture === undefined ? undefined : await store.get(incident.capture);
     if (data === undefined) throw new CommandError(`the incident ${id} has no capture: ${incident.problem ?? `its state is "${incident.state}"`}`);

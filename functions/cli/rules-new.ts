@@ -134,7 +134,8 @@ ${UNWRITTEN} the command that repairs it, its side effects, how to undo it, and 
 function nextSteps(id: string, folder: string, files: readonly string[], command: string): string {
   const here = relative(process.cwd(), folder) || folder;
   const place = here.startsWith("..") ? resolve(folder) : here;
-  const short = command.length > 60 ? `${command.slice(0, 59)}…` : command;
+  // cut, it could not be pasted: any command of the program is recognised by its first words
+  const short = command.length > 60 ? command.split(" ").slice(0, 2).join(" ") : command;
   const output = files.find((file) => file.startsWith("fixtures/fault/outputs/")) ?? "";
   return [
     ...files.map((file) => `made ${place}/${file}`),
@@ -147,7 +148,9 @@ function nextSteps(id: string, folder: string, files: readonly string[], command
     `  3. Write ${place}/rule.yaml and README.md: everything behind "${UNWRITTEN}".`,
     `  4. netcheck rules explain ${id} ${place}/fixtures/fault`,
     `  5. netcheck rules test ${id}`,
-    "  6. npm run docs, so that the generated pages list it",
+    `  6. npx vitest run --project unit test/rules/false-alarms.test.ts test/rules/oracle.test.ts -t "${id}/"`,
+    "     takes your captures apart: what is missing or cut must not look like a fault.",
+    "  7. functions/cli/rule-areas.ts: the area of the rule; npm run docs, so that the generated pages list it; npm test",
     "",
   ].join("\n");
 }

@@ -2,6 +2,8 @@ import { type CaseResult, checkCase, coverageProblems, type FixtureCase, fixture
 import type { Catalogue } from "../rules/load.ts";
 import { LoadError } from "../rules/load.ts";
 import { readCaptureFiles } from "../transports/capture-files.ts";
+import { withShortCommands } from "./command-text.ts";
+import { fixShellProblem } from "./fix-shell.ts";
 
 /** How the fixtures of one rule went. */
 export interface RuleResult {
@@ -33,12 +35,32 @@ export async function testRule(id: string, runbooks: string, catalogue: Catalogu
     }
   }
   problems.push(...coverageProblems(known));
-  const fix = catalogue.broken.fixes.get(catalogue.rules.get(id)?.file.fix ?? "");
-  if (fix !== undefined) problems.push({ check: "fix", expected: "a fix that loads", actual: fix });
+  const fixId = catalogue.rules.get(id)?.file.fix ?? "";
+  const unloaded = catalogue.broken.fixes.get(fixId);
+  if (unloaded !== undefined) problems.push({ check: "fix", expected: "a fix that loads", actual: unloaded });
+  const fix = catalogue.fixes.get(fixId);
+  const shell = fix === undefined ? undefined : await fixShellProblem(fix);
+  if (shell !== undefined) problems.push({ check: "fix", expected: "a check that the shell understands", actual: `${fixId}: ${shell}` });
   const open = unwritten(runbooks, id);
   const cases: CaseResult[] = [];
-  for (const one of known) cases.push(await checkCase(one, catalogue, readCaptureFiles));
+  for (const one of known) {
+    const result = await checkCase(one, catalogue, readCaptureFiles);
+    const empty = result.problems.length > 0 && one.own ? await emptyOutputs(one.capture) : "";
+    cases.push(
+      empty === "" ? result : { ...result, problems: [...result.problems, { check: "outputs", expected: "what the commands printed", actual: empty }] },
+    );
+  }
   return { rule: id, ok: problems.length === 0 && open.length === 0 && cases.every((one) => one.problems.length === 0), problems, unwritten: open, cases };
+}
+
+/** Says that nothing was put into the outputs of a case yet; "" if something was, or they cannot be read. */
+async function emptyOutputs(folder: string): Promise<string> {
+  try {
+    const { outputs } = await readCaptureFiles(folder);
+    return outputs.every(({ text, stderr }) => text === "" && stderr === "") ? `${outputs.map(({ file }) => file).join(", ")}: empty` : "";
+  } catch {
+    return "";
+  }
 }
 
 /** The results of one rule for a terminal: a line a case, and under each failure what was expected and what came. */
@@ -72,7 +94,7 @@ export function summaryText(results: readonly RuleResult[]): string {
 }
 
 function problemLines({ check, expected, actual }: Problem): string[] {
-  const indent = (text: string): string => cut(text, 1200).replaceAll("\n", `\n${" ".repeat(20)}`);
+  const indent = (text: string): string => cut(withShortCommands(text), 1200).replaceAll("\n", `\n${" ".repeat(20)}`);
   return [`       ${check}`, `         expected   ${indent(expected)}`, `         actual     ${indent(actual)}`];
 }
 

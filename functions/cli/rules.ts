@@ -1,9 +1,10 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { distance } from "fastest-levenshtein";
 import { readCaptures } from "../imports/index.ts";
 import { roles } from "../rules/diagnosis.ts";
+import { fixtureNames, readCase } from "../rules/fixtures.ts";
 import type { Catalogue } from "../rules/load.ts";
 import { LoadError, loadCatalogue } from "../rules/load.ts";
 import { UsageError } from "./errors.ts";
@@ -43,12 +44,12 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .command("explain")
     .description("why a rule did or did not match a capture, clause by clause")
     .argument("<id>")
-    .argument("<capture>")
+    .argument("<capture>", "a capture, or the name of a case of this rule")
     .option("--json", "the same, for machines")
     .action(
       run(async (id: string, path: string, options: { json?: boolean }) => {
         const rule = known(id, catalogue());
-        for (const capture of await readCaptures(path)) {
+        for (const capture of await readCaptures(existsSync(path) ? path : caseFolder(runbooks, id, path))) {
           const explained = explanation(rule, capture);
           process.stdout.write(options.json === true ? `${JSON.stringify(explained)}\n` : explanationText(explained));
         }
@@ -99,6 +100,13 @@ function known(id: string, { rules, broken }: Catalogue) {
   if (rule !== undefined) return rule;
   const problem = broken.rules.get(id);
   throw problem === undefined ? unknown(id, [...rules.keys()]) : new LoadError(problem);
+}
+
+/** The folder of the capture that a case of the rule judges, by the case's name. @throws {UsageError} if there is no such case. */
+function caseFolder(runbooks: string, id: string, name: string): string {
+  const names = fixtureNames(runbooks, id);
+  if (names.includes(name)) return readCase(runbooks, id, name).capture;
+  throw new UsageError(`"${name}" is no file, and ${id} has no such case; its cases are ${names.join(", ")}`);
 }
 
 function unknown(id: string, ids: readonly string[]): UsageError {

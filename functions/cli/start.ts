@@ -23,14 +23,22 @@ export async function start(options: { once?: string; port: number; directory: s
     process.once("SIGINT", leave).once("SIGTERM", leave);
     return;
   }
+  // one command must not meet the traces of another
+  const directory = once === undefined ? resolve(options.directory) : resolve(options.directory, `once-${process.pid}`);
+  const forget = (): void => {
+    if (once !== undefined) rmSync(directory, { recursive: true, force: true });
+  };
   const local = await startLocal({
-    // one command must not meet the traces of another
-    directory: once === undefined ? resolve(options.directory) : resolve(options.directory, `once-${process.pid}`),
+    directory,
     fresh: once !== undefined || options.fresh === true,
     port: once === undefined ? options.port : 0,
     ...(options.config === undefined ? {} : { config: resolve(options.config) }),
   }).catch((cause: Error & { code?: string }) => {
-    if (cause.code === "EADDRINUSE") throw new CommandError(`port ${options.port} is taken; stop what listens there, or say --port`, { cause });
+    forget();
+    if (cause.code === "EADDRINUSE") {
+      const taken = `port ${options.port} is taken; stop what listens there, or say --port`;
+      throw new CommandError(once === undefined && options.port !== 0 ? taken : NO_PORT, { cause });
+    }
     if (cause instanceof EngineLockedError) throw new CommandError(`${cause.message}. Stop the other netcheck, or name another --directory`, { cause });
     throw cause;
   });
@@ -47,8 +55,11 @@ export async function start(options: { once?: string; port: number; directory: s
     await local.engine.idle();
     await local.workspace.idle();
     process.stdout.write(`${local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE")}\n`);
+    process.stderr.write("netcheck: --once keeps nothing: to approve a fix or record this incident, run netcheck start and ask again there\n");
   } finally {
     await local.close();
-    rmSync(resolve(options.directory, `once-${process.pid}`), { recursive: true, force: true });
+    forget();
   }
 }
+
+const NO_PORT = "this machine has no free local port: too many connections hold one. See net.ipv4.ip_local_port_range and `ss -s`";

@@ -3,7 +3,7 @@ import type { z } from "zod";
 /**
  * The contract of a fact: one noun about a node, read from the output of one or more commands.
  *
- * Facts are raw and strict (DESIGN C7): no verdicts, no vendor mapping; every line of the output becomes a row, is skipped by an explicit
+ * Facts are raw and strict: no verdicts, no vendor mapping; every line of the output becomes a row, is skipped by an explicit
  * pattern, or lands in `unparsed` with its line number. Values are flat: an object of flat lists of flat rows, so that rules can walk them.
  */
 

@@ -118,7 +118,11 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
     else letErrors.push(`${name}: ${result.error}`);
   }
   const when = attempt(rule.when, context);
-  if (!("value" in when)) return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${[when.error, ...letErrors].join("; ")}` };
+  if (!("value" in when)) {
+    // the first let that failed is why those after it, and the condition, are unknown
+    const root = when.error.startsWith("Unknown variable") ? (letErrors[0] ?? when.error) : when.error;
+    return { rule, verdict: "inconclusive", reason: `the condition could not be worked out: ${root}` };
+  }
   if (when.value !== true) {
     if (holds(rule.undecided, context) || (masksRefused() && isUnknown(rule.undecided, context)))
       return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, open, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -86,6 +86,16 @@ export function localTransport({ directory, enter }: LocalOptions): Transport {
       return existsSync(folderOf(jobId)) ? jobId : undefined;
     },
   };
+}
+
+/** What this machine's sh says of a script that it cannot parse; undefined if it can, or there is no sh to ask. Nothing of the script is run. */
+export function shellProblem(script: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const child = execFile("/bin/sh", ["-n"], (error, _stdout, stderr) => {
+      resolve(typeof error?.code === "number" ? (stderr.trim().split("\n")[0] ?? "") : undefined);
+    });
+    child.stdin?.on("error", () => undefined).end(script); // it may stop reading at the first mistake
+  });
 }
 
 /** A file's text, at most {@link MAX_OUTPUT} bytes. */

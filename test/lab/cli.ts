@@ -2,18 +2,28 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startLocal } from "../../functions/local/main.ts";
-import { startLab } from "./lab.ts";
+import { incidents, startLab } from "./lab.ts";
 import { labProblem } from "./requirements.ts";
 
-/** `npm run lab`: the five incidents live in network namespaces, broken, and local mode open against them. Ctrl-C takes everything down. */
+/**
+ * `npm run lab`: the incidents live in network namespaces, broken, and local mode open against them. `npm run lab -- s2 s4`: only these. Ctrl-C takes
+ * everything down.
+ */
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !incidents.some((incident) => incident === name));
+if (unknown.length > 0) {
+  process.stderr.write(`The lab has no ${unknown.join(", ")}: it has ${incidents.join(", ")}\n`);
+  process.exit(2);
+}
+const chosen = names.length === 0 ? incidents : incidents.filter((incident) => names.includes(incident));
 const problem = labProblem();
 if (problem !== undefined) {
   process.stderr.write(`The live lab cannot run here: ${problem}\n`);
   process.exit(1);
 }
 const directory = mkdtempSync(join(tmpdir(), "netcheck-lab-"));
-process.stdout.write("building five nodes…\n");
-const lab = await startLab(["s1", "s2", "s3", "s4", "s5"]);
+process.stdout.write(`building ${chosen.length} node(s)…\n`);
+const lab = await startLab(chosen);
 const down = async (): Promise<void> => {
   await lab.down();
   rmSync(directory, { recursive: true, force: true });
@@ -29,7 +39,7 @@ try {
     `clusters:\n  lab:\n    transport: local\n    targets:\n${targets}\nrunbook: netcheck\npolicy:\n  - { id: sre-approves, effect: allow, approvers: [S_SRE, U_ALICE] }\n`,
   );
   const local = await startLocal({ directory: join(directory, "data"), config, port: 3000, enter: (target) => lab.node(target.address).enter });
-  process.stdout.write(`the nodes are broken and live: open ${local.url} and type /netcheck node1\n`);
+  process.stdout.write(`the nodes are broken and live: open ${local.url} and type /netcheck ${lab.nodes[0]?.name}\n`);
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => {
       process.stdout.write("taking the lab down…\n");

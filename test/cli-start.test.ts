@@ -1,0 +1,31 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { start } from "../functions/cli/start.ts";
+import { startLocal } from "../functions/local/main.ts";
+
+/** What `netcheck start` says and leaves behind where it cannot start. */
+
+vi.mock("../functions/local/main.ts", () => ({ startLocal: vi.fn() }));
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "netcheck-start-"));
+  vi.mocked(startLocal).mockImplementation((options) => {
+    mkdirSync(options.directory, { recursive: true });
+    writeFileSync(join(options.directory, "store.sqlite"), "");
+    return Promise.reject(Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE" }));
+  });
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+test("--once takes any free port: where there is none, no port is blamed, and nothing is left behind", async () => {
+  await expect(start({ once: "/netcheck node1", port: 3000, directory })).rejects.toThrow(/^this machine has no free local port/);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("a port that is taken is named; the data stays", async () => {
+  await expect(start({ port: 3000, directory })).rejects.toThrow("port 3000 is taken; stop what listens there, or say --port");
+  expect(existsSync(join(directory, "store.sqlite"))).toBe(true);
+});
