@@ -55,14 +55,22 @@ export async function benchJc(folder: string): Promise<Figure[]> {
     writeFileSync(theirs, command === "ip route" ? routeTable(LARGE) : text);
     const sh = async (script: string): Promise<number> => (await run(["sh", "-c", script])).wallMs;
     const { ours, baseline } = await sideBySide(
-      text.length > 1e6 ? 3 : 7,
+      text.length > 1e6 ? 5 : 9,
       () => sh(`"${process.execPath}" "${cli}" facts parse "${file}" --command "${command}" --json > /dev/null`),
       () => sh(`jc ${parser} < "${theirs}" > /dev/null`),
     );
     const [a, b] = [median(ours), median(baseline)];
+    const large = text.length > 1e6;
+    const bare = large
+      ? await sideBySide(
+          3,
+          () => sh(`"${process.execPath}" "${join(root, "test/bench/bare-listing.mjs")}" "${file}" > /dev/null`),
+          () => sh("true"),
+        )
+      : undefined;
     figures.push({
       what: `\`${command}\`, ${size}: \`netcheck facts parse --json\``,
-      measured: ms(a),
+      measured: bare === undefined ? ms(a) : `${ms(a)} (bare Node, the words of each line as JSON: ${ms(median(bare.ours))})`,
       baseline: `${ms(b)} \`jc ${parser}\``,
       ratio: times(a, b),
       target: target === 1 ? "never slower" : `≥ ${target}× its speed`,
