@@ -48,6 +48,9 @@ describe("ages", () => {
     expect(withAges(rows, now, true)[1]?.age).toBeCloseTo(now - at("2019-01-14T09:12:02Z"), 3);
     const recent = [...rows, { time: "2026-11-20T09:12:02Z" }];
     expect(withAges(recent, now, false).every((row) => row.age !== undefined)).toBe(true);
+    const quiet = [{ time: "2026-08-11T09:12:02Z" }, { time: "Aug 11 09:12:02" }];
+    expect(withAges(quiet.slice(0, 1), now, false)[0]).toHaveProperty("age");
+    expect(withAges(quiet.slice(1), now, false)[0]).not.toHaveProperty("age");
   });
 });
 

@@ -48,7 +48,7 @@ export const bpfProgram = defineFact({
     const call = bpftoolCall(argv);
     if (call?.object !== "prog" || call.command !== "show") return undefined;
     const json = call.json;
-    return { format: json ? "json" : "text", complete: call.rest.length === 0, scope: "", rank: (call.pins ? 3 : 1) + (json ? 1 : 0) };
+    return { format: json ? "json" : "text", complete: call.rest.length === 0, scope: call.rest.join(" "), rank: (call.pins ? 3 : 1) + (json ? 1 : 0) };
   },
   schema: BpfPrograms,
   answered: bpftoolAnswered,

@@ -24,6 +24,8 @@ const Source = z.object({
   collected: z.boolean().optional(),
   /** Distance from a reference clock; 16 and 0 mean that there is none. */
   stratum: z.int().optional(),
+  /** True of a chrony that follows the machine's own clock (`local stratum 10`), for want of a server or on purpose: it says "Normal" all the same. */
+  local: z.boolean().optional(),
 });
 /** A service that sets the clock. */
 const Service = z.object({
@@ -57,6 +59,8 @@ const ADJTIMEX = /^(?:-[a-z]\s{1,4})?[a-z][\w. ]{2,20}:\s.{1,80}$/;
 // "unsynchronised", "synchronised to NTP server (10.0.0.4) at stratum 3", then remarks
 const NTPSTAT = /^(?:((?:un)?synchroni[sz]ed)\b.{0,120}|time (?:correct|server) .{1,80}|polling server every .{1,40}|\s*(?:re)?starting.{0,40})$/;
 const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
+/** Chrony's reference for the machine's own clock. */
+const LOCAL = /^7F7F0101\b|^127\.127\.1\.1\b/;
 /** STA_UNSYNC of the kernel's clock. */
 const UNSYNCHRONIZED = 64;
 
@@ -175,6 +179,7 @@ function fromTracking(fields: Fields, value: Clock): void {
       source: "chrony",
       synchronized: !/^not synchroni[sz]ed$/i.test(leap.value),
       offset: offset === undefined ? undefined : Math.abs(Number(offset)),
+      local: LOCAL.test(fields.get("Reference ID")?.value ?? "") || undefined,
       stratum: stratum !== undefined && /^\d{1,2}$/.test(stratum.value) ? Number(stratum.value) : undefined,
     }) satisfies Source,
   );

@@ -36,6 +36,20 @@ export function words(commandLine: string): string[] {
   return result;
 }
 
+/** What people put before a command on the same line: `date; ethtool -S eth0`, `hostname && ip a`. */
+const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "set", "true"]);
+
+/** The words behind such remarks. What a remark printed stands in the output as a line that no fact reads. */
+function behindRemarks(all: readonly string[]): string[] {
+  let rest = [...all];
+  while (REMARKS.has(rest[0] ?? "")) {
+    const end = rest.findIndex((word) => word === ";" || word === "&" || word === "|");
+    if (end === -1 || rest[end] === "|" || end === rest.length - 1) break;
+    rest = rest.slice(end + 1);
+  }
+  return rest;
+}
+
 /** Options of wrappers that take a value in the next word. */
 const WRAPPERS: Record<string, readonly string[]> = {
   sudo: ["-u", "-g", "--user", "--group"],
@@ -60,7 +74,7 @@ const WRAPPERS: Record<string, readonly string[]> = {
  * A leading prompt (`root@node1:~ # `, `$ `) is taken off too. Never throws.
  */
 export function commandLine(command: string | readonly string[]): CommandLine {
-  const all = typeof command === "string" ? words(withoutPrompt(command)) : [...command];
+  const all = typeof command === "string" ? behindRemarks(words(withoutPrompt(command))) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
   const sorted = cut !== -1 && all.some((word, i) => i >= cut && word === "|" && ORDERING.has(baseName(all[i + 1] ?? "")));
   let filtered = cut !== -1 && all[cut] === "|" && !HARMLESS.test(all.slice(cut).join(" "));
@@ -79,7 +93,10 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
-    } else if (CONTAINER_TOOLS.has(program)) {
+    } else if (program === "microk8s.kubectl") rest = ["kubectl", ...rest.slice(1)];
+    // tools that bring their own kubectl
+    else if (BUNDLES.has(program) && rest[1] === "kubectl") rest = ["kubectl", ...rest.slice(rest[2] === "--" ? 3 : 2)];
+    else if (CONTAINER_TOOLS.has(program)) {
       const inner = insideContainer(rest);
       if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       foreign = foreign || !inner.node;
@@ -105,6 +122,7 @@ const HARMLESS = /^(?:\| (?:jq \.|python3? -m json\.tool|cat|less|more|tee [^|;&
 /** Pipes behind which the lines do not stand in the order in which they were printed. */
 const ORDERING = new Set(["sort", "tac", "shuf"]);
 
+const BUNDLES = new Set(["microk8s", "minikube", "k0s", "rke2"]);
 const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
 /** Options of these tools, and of ssh, with a value in the next word. */
 const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", "--namespace", "--container", "--context", "--kubeconfig", "--cluster"];
@@ -168,12 +186,13 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
 }
 
 /**
- * A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `core@host ~ $ `, `n1:~ # `, `sh-4.4# `, `$ `, `# `, and the
- * signs of prompts that people adorn (`➜  ~ `, `❯ `).
+ * A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `core@host ~ $ `, `n1:~ # `, `n1 ~ # ` (Container-Optimized OS,
+ * Gentoo), `n1 [~]$ ` (k3OS), `sh-4.4# `, `$ `, `# `, with the sign that a block of code marked as a patch gives them (`+n1:~# `), and the signs of prompts
+ * that people adorn (`➜  ~ `, `❯ `).
  */
 const HOST = String.raw`[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
 const PROMPT = new RegExp(
-  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[\w.-]{1,64}:[~/][^\s#$%]{0,80}|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
+  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{1,64}:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
 );
 
 /** The command behind a shell prompt; the text itself if there is none. */

@@ -19,6 +19,7 @@ import { ciliumService } from "./cilium-service.ts";
 import { ciliumStatus } from "./cilium-status.ts";
 import { clock } from "./clock.ts";
 import { clusterNode } from "./cluster-node.ts";
+import { clusterPod } from "./cluster-pod.ts";
 import { cni } from "./cni.ts";
 import { cniConfig } from "./cni-config.ts";
 import { cniMessage } from "./cni-message.ts";
@@ -98,6 +99,7 @@ export const facts: readonly AnyFact[] = [
   ciliumStatus,
   clock,
   clusterNode,
+  clusterPod,
   cniConfig,
   conntrack,
   conntrackStats,

@@ -325,6 +325,11 @@ export class Reader {
       this.#fail(line, text);
       return;
     }
+    const orphan = this.#columns === undefined && this.#chain === undefined && this.#filtered && HOST_PORT_JUMP.test(text);
+    if (orphan) {
+      this.#columns = columnsAsked(this.#request);
+      this.#chain = this.#chainNamed(line, "CNI-HOSTPORT-DNAT");
+    }
     if (this.#columns === undefined) {
       this.#fail(line, text);
       return;
@@ -346,6 +351,7 @@ export class Reader {
       chain.position = position;
     }
     this.#add(row, chain);
+    if (orphan) [this.#chain, this.#columns] = [undefined, undefined];
   }
 
   /** A prompt with another command of ours behind it: what follows is of that family and table. */
@@ -381,8 +387,13 @@ export class Reader {
 }
 
 /** A single rule, or a filter behind the listing of one chain, comes without the header: the command tells which columns there are. */
-function unheaded({ format, chain, verbose, numbered }: Request): Columns | undefined {
-  return format === "list" && chain !== undefined ? { number: numbered, counters: verbose, interfaces: verbose } : undefined;
+function unheaded(request: Request): Columns | undefined {
+  return request.format === "list" && request.chain !== undefined ? columnsAsked(request) : undefined;
 }
+
+const columnsAsked = ({ verbose, numbered }: Request): Columns => ({ number: numbered, counters: verbose, interfaces: verbose });
+
+/** A grep leaves rules without the head of their chain; what leads to a chain of the portmap plugin stands in one chain only. */
+const HOST_PORT_JUMP = /^(?:\s{0,9}\d{1,15}[KMGT]?\s{1,9}){0,3}CNI-DN-[0-9a-f]{1,40}\s/;
 
 const NO_STATES: string[] = [];

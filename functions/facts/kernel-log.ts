@@ -57,6 +57,8 @@ const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]
 const PROGRAM = /^([\w.-]{1,255}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?/;
 // -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
 const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
+// " 10:00:01 up 212 days,  3:41,  1 user,  load average: …", "up 5 min", "up 1 day, 12 min", "up  2:11"
+const UP = /^\d{1,2}:\d\d(?::\d\d)?(?: [AP]M)?\s+up\s+(?:(\d{1,6}) days?,\s*)?(?:(\d{1,2}):(\d\d)|(\d{1,2}) min)?(?:,|\s)/;
 const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
@@ -70,6 +72,8 @@ export const kernelLog = defineFact({
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     if (program === "cat" && rest.length === 1 && rest[0] === "/proc/uptime") return { format: "uptime", complete: true, scope: "uptime", rank: 1 };
+    // to the minute
+    if (program === "uptime" && rest.length === 0) return { format: "uptime", complete: true, scope: "uptime", rank: 0 };
     if (program === "dmesg") {
       if (rest.some((word) => /^(?:-[cCDEnV]|--(?:clear|read-clear|console-|version))/.test(word))) return undefined;
       if (rest.some((word) => /^(?:-J|--json)$/.test(word))) return { format: "json", complete: true, scope: "", rank: 4 };
@@ -99,7 +103,7 @@ export const kernelLog = defineFact({
     if (view.format === "uptime") {
       const clocks: z.infer<typeof Clock>[] = [];
       for (const { line, text: content } of lines(text)) {
-        const uptime = UPTIME.exec(content.trim())?.[1];
+        const uptime = UPTIME.exec(content.trim())?.[1] ?? upFor(content.trim());
         if (uptime !== undefined) clocks.push({ line, uptime: Number(uptime) });
         else if (!isPromptLine(content)) unparsed.add(line, content);
       }
@@ -176,6 +180,14 @@ function journalView(argv: readonly string[]): View | undefined {
 const isBare = (row: Draft): boolean => row.time === undefined && row.seconds === undefined && row.level === undefined;
 /** A message goes on in the next line only where a window of this many columns may have wrapped it. */
 const NARROWEST = 70;
+
+/** Seconds since boot as `uptime` tells them, to the minute; undefined if the line is no such answer. */
+function upFor(content: string): number | undefined {
+  const up = UP.exec(content);
+  if (up === null || (up[1] === undefined && up[2] === undefined && up[4] === undefined)) return undefined;
+  const [days, hours, minutes] = [up[1], up[2], up[3] ?? up[4]].map((part) => Number(part ?? 0)) as [number, number, number];
+  return (days * 24 + hours) * 3600 + minutes * 60;
+}
 
 function aged(row: Message, uptime: number): Message {
   return row.seconds === undefined ? row : { ...row, age: Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000) };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption } from "./command.ts";
+import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { readIfconfig } from "./ifconfig.ts";
 import { ipCommand } from "./ip-command.ts";
@@ -125,6 +125,7 @@ export const link = defineFact({
       if (others.length > 1 || hasOption(others, "-s")) return undefined;
       return { format: "ifconfig", complete: others.length === 0 && argv.some((word) => /^-v?a/.test(word)), scope: others.join(" "), rank: 1 };
     }
+    if (argv[0] === "netstat") return isInterfaceTable(argv) ? { format: "netstat", complete: false, scope: "", rank: 0 } : undefined;
     // The file has the counters alone.
     if (argv[0] === "cat" && argv.length === 2 && PROC_NET_DEV.test(argv[1] ?? "")) return { format: "proc", complete: false, scope: "", rank: 0 };
     const command = ipCommand(argv);
@@ -144,6 +145,7 @@ export const link = defineFact({
     else if (view.format === "brief") readBrief(links, text, unparsed);
     else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
+    else if (view.format === "netstat") fromNetstat(links, text, unparsed);
     else for (const row of readLinkText(text, unparsed).links) fromText(links, row, unparsed);
     return unparsed.with(links);
   },
@@ -370,6 +372,29 @@ function fromIfconfig(links: Links, text: string, unparsed: UnparsedLines): void
     });
     if (numbers !== undefined) links.statistics.push({ ...base, line: block.countersLine ?? block.line, ...numbers });
   }
+}
+
+/** `netstat -i`, `netstat -in`; with -e it prints as ifconfig does, with -s or -r something else. */
+const isInterfaceTable = (argv: readonly string[]): boolean =>
+  (hasOption(argv, "--interfaces") || hasLetter(argv, "i")) && argv.slice(1).every((word) => /^-(?:[inaW]{1,6}|-interfaces|-numeric|-all|-wide)$/.test(word));
+
+const NETSTAT_TITLE = /^(?:Kernel Interface table|Iface\s+MTU\s+(?:Met\s+)?RX-OK\s.{1,80})$/;
+const NETSTAT_ROW = /^(\S{1,40})\s+(\d{1,6})\s+(?:\d{1,20}\s+){8,9}([A-Z]{1,12})$/;
+
+/**
+ * `eth0  1500  12 0 1 0  9 0 0 0 BMRU`: the MTU, packets (without bytes, so they are not kept), and the flags (U up, R running). Old versions print a metric
+ * behind the MTU, and cut names at 8 characters: such a name is left out, as it may not be whole.
+ */
+function fromNetstat(links: Links, text: string, unparsed: UnparsedLines): void {
+  const rows: Link[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const [, name, mtu, flags] = NETSTAT_ROW.exec(content.trim()) ?? [];
+    if (name !== undefined && flags !== undefined) {
+      rows.push({ line, interface: name, flags: [], mtu: Number(mtu), up: flags.includes("U"), carrier: flags.includes("R") });
+    } else if (content.trim() !== "" && !NETSTAT_TITLE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+  }
+  const cut = rows.every((row) => row.interface.length <= 8);
+  links.rows.push(...rows.filter((row) => !cut || row.interface.length < 8));
 }
 
 /**

@@ -17,6 +17,8 @@ const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const DAY = 86_400;
 /** A pasted log whose newest line is older than this was pasted long after it was read: then nobody knows how old its lines were. */
 const PASTED_LATER = 30 * DAY;
+/** The same where the times have a year: threads are read years later, and the kernel of a quiet machine says nothing for months. */
+const DATED_LATER = 200 * DAY;
 
 /** Seconds since 1970 of a time as printed; undefined if it is none, or if it has no year and `near` (seconds since 1970) is not known. Never throws. */
 export function epochOf(time: string, near: number | undefined): number | undefined {
@@ -72,7 +74,7 @@ const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
 
 /**
  * Gives rows that have a time and no age their age: seconds between the time and `startedAt`, to the millisecond; a result below zero counts as 0.
- * Without `startedAt`, or where a person pasted (`live` is false) a log that ends more than 30 days before it, nobody knows: then only lines after which the
+ * Without `startedAt`, or where a person pasted (`live` is false) a log that ends more than 30 days before it (200 where the times have a year), nobody knows: then only lines after which the
  * log itself goes on for an hour or more get an age, which is how long it does (the true one is greater).
  */
 export function withAges<R extends { time?: string | undefined; age?: number | undefined }>(
@@ -82,14 +84,18 @@ export function withAges<R extends { time?: string | undefined; age?: number | u
 ): readonly R[] {
   if (startedAt === undefined) return withLeastAges(rows);
   let newest = Number.POSITIVE_INFINITY;
+  let limit = PASTED_LATER;
   const aged = rows.map((row) => {
     const seconds = row.time === undefined || row.age !== undefined ? undefined : epochOf(row.time, startedAt);
     if (seconds === undefined) return row;
     const age = Math.max(0, rounded(startedAt - seconds));
-    newest = Math.min(newest, age);
+    if (age < newest) {
+      newest = age;
+      limit = epochOf(row.time as string, undefined) === undefined ? PASTED_LATER : DATED_LATER;
+    }
     return { ...row, age };
   });
-  return newest > PASTED_LATER && newest !== Number.POSITIVE_INFINITY && !live ? withLeastAges(rows) : aged;
+  return newest > limit && newest !== Number.POSITIVE_INFINITY && !live ? withLeastAges(rows) : aged;
 }
 
 /** The ages that follow from the log alone; times with and without a year are not compared with each other. */

@@ -30,12 +30,12 @@ const PodEvents = z.object({ rows: z.array(Event) });
 type Event = z.infer<typeof Event>;
 
 const AGE = "(?:<invalid>|<unknown>|\\d{1,6}[dhms](?:\\d{1,4}[hms]){0,3})";
-// describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT, MESSAGE, with a namespace in front for all of them
+// describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT (before kubectl 1.15 KIND alone), MESSAGE, a namespace in front for all of them
 const DESCRIBED = new RegExp(
   `^\\s{1,8}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}([\\w./-]{1,120}(?:, [\\w.-]{1,253})?)\\s{1,80}(\\S.{0,4000})$`,
 );
 const LISTED = new RegExp(
-  `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253})\\s{1,200}(\\S.{0,4000})$`,
+  `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
 );
 // the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat
 const NOT_READY = /^\s{1,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;

@@ -80,7 +80,8 @@ export const process = defineFact({
       return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [] });
     const rows: Process[] = [];
     let columns = view.format === "custom" ? customColumns(argv) : LAYOUTS[view.format];
-    const names = view.format === "names" || /(?:^|,)u?comm(?:[=:,]|$)/.test(argv.join(","));
+    // only the last column may hold blanks: `-o pid,comm,args` ends with the whole command
+    const names = view.format === "names" || (view.format === "custom" && /(?:^|[,\s])u?comm(?:[=:][^,]{0,40})?$/.test(formatOf(argv) ?? ""));
     for (const { line, text: content } of lines(text)) {
       const title = titleColumns(content);
       if (title !== undefined) {

@@ -149,7 +149,8 @@ function readOutput(
       exitCode,
       stderr,
       startedAt,
-      live: output.startMs !== undefined,
+      // a person who pastes writes down neither when a command began nor how long it took
+      live: output.startMs !== undefined || output.durationMs !== undefined,
       truncated: output.truncated,
       sorted,
     };

@@ -149,14 +149,24 @@ function* questions(
     let asked = 0;
     for (const row of own) {
       if (asked > MAX_PROBES) break;
-      if (!isConnected(row) || links.some((link) => link.interface === row.interface && link.master !== undefined)) continue;
-      const interfaces = (sharing.get(row.prefix) ?? []).filter(isConnected).flatMap((other) => other.interface ?? []);
+      if (!isConnected(row, ownAddresses) || isEnslaved(row.interface, links)) continue;
+      const interfaces = (sharing.get(row.prefix) ?? []).filter((other) => isConnected(other, ownAddresses)).flatMap((other) => other.interface ?? []);
       asked++;
       yield { probe: "subnet", packet: packet(inside(row.prefix, taken)), expected: interfaces, because: row };
     }
+    // table main was not shown, and holds a route for each address's prefix: what a rule before it decides is known all the same
+    const unshown = own.some((row) => row.table === "main") ? [] : ownAddresses.filter((row) => isSubnet(row) && !isEnslaved(row.interface, links));
+    const main = tables.rules(family).find((rule) => rule.table === "main" && rule.fwmark === undefined)?.priority ?? 0;
+    for (const row of unshown.slice(0, MAX_PROBES)) {
+      const prefix = `${row.address}/${row.prefixLength}`;
+      const expected = unshown.filter((other) => within(other.address, prefix)).map((other) => other.interface);
+      const question: Question = { probe: "subnet", packet: packet(inside(prefix, taken)), expected, because: row };
+      const { rule } = tables.lookup(question.packet);
+      if (rule !== undefined && rule.priority < main) yield question;
+    }
     for (const row of ownAddresses) yield { probe: "local-address", packet: packet(row.address), expected: [row.interface], because: row };
     const nodeAddress = uplinkAddress(ownAddresses, own, tables.lookup(packet(outside)));
-    for (const pod of podsOf(own, links, taken)) {
+    for (const pod of podsOf(own, ownAddresses, links, taken)) {
       yield { probe: "pod", packet: packet(pod.address), expected: pod.interfaces, because: pod.because };
       const [inputInterface] = pod.interfaces;
       if (inputInterface !== undefined) {
@@ -215,19 +225,27 @@ function uplinkAddress(addresses: readonly Address[], routes: readonly Route[], 
   const name = outside.route?.interface;
   const own = addresses.filter((row) => row.interface === name && row.scope !== "link" && row.scope !== "host");
   const first = own.find((row) => !row.flags.includes("secondary") && !row.flags.includes("temporary")) ?? own[0];
-  return first?.address ?? routes.find((row) => row.interface === name && isConnected(row))?.source;
+  return first?.address ?? routes.find((row) => row.interface === name && isConnected(row, own))?.source;
 }
 
-/** The route of a subnet that the node has an address in. */
-const isConnected = (row: Route): boolean =>
+/** The route of a subnet that the node has an address in. `route -n` shows no source: there the addresses tell. */
+const isConnected = (row: Route, addresses: readonly Address[]): boolean =>
   row.type === "unicast" &&
   row.table === "main" &&
   row.gateway === undefined &&
   row.interface !== undefined &&
-  row.source !== undefined &&
+  (row.source !== undefined || addresses.some((own) => own.interface === row.interface && isSubnet(own) && spans(row.prefix, own))) &&
   !row.flags.includes("linkdown") &&
   !row.flags.includes("dead") &&
   (prefixBits(row.prefix)?.length ?? 0) < widthOf(row.family) - 2;
+
+const spans = (prefix: string, { address, prefixLength }: Address): boolean => prefixBits(prefix)?.length === prefixLength && within(address, prefix);
+
+/** An address with neighbours: not one of a tunnel's end, and not a link-local one. */
+const isSubnet = (row: Address): boolean =>
+  row.scope !== "link" && row.scope !== "host" && row.peer === undefined && row.prefixLength !== undefined && row.prefixLength < widthOf(row.family) - 2;
+
+const isEnslaved = (name: string | undefined, links: readonly Link[]): boolean => links.some((link) => link.interface === name && link.master !== undefined);
 
 interface Pod {
   readonly address: string;
@@ -236,7 +254,7 @@ interface Pod {
 }
 
 /** Local pods: a route to one address on a pod's interface, a prefix behind cilium_host, the subnet of a bridge with pods. */
-function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[], taken: ReadonlySet<string>): Pod[] {
+function podsOf(routes: readonly (Route & Row)[], addresses: readonly (Address & Row)[], links: readonly (Link & Row)[], taken: ReadonlySet<string>): Pod[] {
   const pods = new Map<string, { address: string; interfaces: string[]; because: Row }>();
   const add = (address: string, name: string, because: Row) => {
     const known = pods.get(address);
@@ -250,7 +268,7 @@ function podsOf(routes: readonly (Route & Row)[], links: readonly (Link & Row)[]
     if (length === width && row.gateway === undefined && isPodInterface(row.interface, links)) add(row.prefix.split("/")[0] as string, row.interface, row);
     // The node's own part of Cilium's range names the node's own address there as the gateway and source.
     const own = row.interface === "cilium_host" && row.source !== undefined && length > 0 && length < width && within(row.source, row.prefix);
-    const bridged = isConnected(row) && links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
+    const bridged = isConnected(row, addresses) && links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
     if (own || bridged) add(inside(row.prefix, taken), row.interface, row);
   }
   return [...pods.values()];

@@ -58,7 +58,8 @@ function derive({ conntrack, iptables }: Sources): StaleServiceFlow {
     const { destination, destinationPort: port, replySource, replySourcePort = 0 } = flow;
     if (flow.protocol !== "udp" || port === undefined || result.rows.length >= MAX_ROWS) continue;
     const key = `${destination}:${port}`;
-    const service = services.get(key);
+    // what was sent to this port of another node is not translated here
+    const service = services.get(key) ?? (destination === replySource ? undefined : services.get(`node port:${port}`));
     if (service === undefined || service.endpoints.has(`${replySource}:${replySourcePort}`)) continue;
     // not translated, and there is nowhere to: the service refuses it
     if (destination === replySource && service.endpoints.size === 0) continue;
@@ -94,13 +95,15 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
       if (rules === undefined) chains.set(key, [row]);
       else rules.push(row);
     }
+    if (isNodePort(row)) entrances.push(row);
     if (row.chain !== "KUBE-SERVICES" && row.chain !== "KUBE-EXTERNAL-SERVICES") continue;
     if (row.protocol !== "udp" || row.destination === undefined || row.destinationNegated || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
     if (row.table === "nat" && row.target?.startsWith("KUBE-") && row.target !== "KUBE-MARK-MASQ" && row.target !== "KUBE-MARK-DROP") entrances.push(row);
     else if (row.target === "REJECT" || (row.table === "filter" && row.target === "DROP")) refusals.push(row); // a save through grep names no table, and only filter has REJECT
   }
   const services = new Map<string, Service>();
-  const addressOf = (row: IptablesRow): string => `${(row.destination as string).replace(/\/(?:32|128)$/, "")}:${row.destinationPort}`;
+  const addressOf = (row: IptablesRow): string =>
+    row.destination === undefined ? `node port:${row.destinationPort}` : `${(row.destination as string).replace(/\/(?:32|128)$/, "")}:${row.destinationPort}`;
   for (const row of refusals) services.set(addressOf(row), { endpoints: new Set(), rules: [row] });
   for (const row of entrances) {
     const endpoints = new Set<string>();
@@ -128,3 +131,12 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
   }
   return services;
 }
+
+/** The entrance of a UDP service by a port of the node (30000 to 32767 by default): whatever address of the node the packet was sent to. */
+const isNodePort = (row: IptablesRow): boolean =>
+  row.table === "nat" &&
+  row.chain === "KUBE-NODEPORTS" &&
+  row.protocol === "udp" &&
+  row.destination === undefined &&
+  /^\d{5}$/.test(row.destinationPort ?? "") &&
+  /^KUBE-(?:SVC|SVL|XLB|EXT)-/.test(row.target ?? "");

@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { hasOption, isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * Pods with their addresses, as people paste them. netcheck itself never asks the cluster.
+ *
+ *     NAMESPACE     NAME                       READY   STATUS    RESTARTS      AGE   IP            NODE    NOMINATED NODE   READINESS GATES
+ *     kube-system   coredns-76f75df574-8l2wq   1/1     Running   3 (12d ago)   40d   10.244.1.7    wk-1    <none>           <none>
+ */
+const Pod = z.object({
+  line: z.int(),
+  name: z.string(),
+  /** Only a list of all namespaces tells. */
+  namespace: z.string().optional(),
+  /** "Running", "CrashLoopBackOff", "Init:0/2", … */
+  status: z.string(),
+  /** Only `-o wide` tells, and only of pods that have one; pods of the host network have the node's. */
+  address: z.string().optional(),
+  /** Only `-o wide` tells. */
+  node: z.string().optional(),
+});
+const Pods = z.object({ rows: z.array(Pod) });
+type Pod = z.infer<typeof Pod>;
+
+const HEADER = /^(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\b|^No resources found|^Defaulted container/;
+// RESTARTS is `3`, and since kubectl 1.23 `3 (12d ago)`
+const ROW =
+  /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}\d{1,4}\/\d{1,4}\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \(\S{1,20} ago\))?\s{1,40}(?:<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
+
+export const clusterPod = defineFact({
+  id: "cluster-pod",
+  title: "Pods of the cluster with their states and addresses (pasted only)",
+  commands: [],
+  recognize(argv): View | undefined {
+    const at = argv.indexOf("get");
+    if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
+    if (!argv.slice(at + 1).some((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word))) return undefined;
+    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
+    if (output !== undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
+    // a namespace, a node or a label: the other pods are not shown
+    const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
+    return { format: "table", complete: all, scope: argv.slice(at + 1).join(" "), rank: output === undefined ? 1 : 2 };
+  },
+  schema: Pods,
+  parse({ text }) {
+    const unparsed = new UnparsedLines();
+    const rows: Pod[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const match = ROW.exec(content.trim());
+      if (match !== null) {
+        const [, namespace, name, status, address, node] = match as unknown as [
+          string,
+          string | undefined,
+          string,
+          string,
+          string | undefined,
+          string | undefined,
+        ];
+        rows.push({
+          line,
+          name,
+          ...(namespace === undefined ? {} : { namespace }),
+          status,
+          ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
+          ...(node === undefined || node === "<none>" ? {} : { node }),
+        });
+      } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+});
