@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 /** unit: no root, no browser; limits are generous because the machines are shared. lab: live kernel state, needs root. e2e: a real browser. */
 export default defineConfig({
   test: {
+    // one less than there are cores unless told: of two cores that would be one
+    maxWorkers: 2,
     projects: [
       { test: { name: "unit", testTimeout: 30_000, hookTimeout: 30_000, include: ["test/**/*.test.ts"], exclude: ["test/lab/**", "test/e2e/**"] } },
       { test: { name: "lab", maxConcurrency: 4, include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
