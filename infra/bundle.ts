@@ -12,10 +12,13 @@ const root = fileURLToPath(new URL("..", import.meta.url));
  * so using one of them by mistake fails at the first call.
  */
 const UNUSED = ["express", "@slack/oauth", "@slack/socket-mode", "raw-body", "path-to-regexp"];
+/** … and these receivers themselves. */
+const OTHER_RECEIVERS = /^\.{1,2}\/(?:receivers\/)?(?:ExpressReceiver|HTTPReceiver|SocketModeReceiver)$/;
 const withoutUnused: Plugin = {
   name: "without-unused",
   setup(build) {
     build.onResolve({ filter: new RegExp(`^(?:${UNUSED.join("|")})$`) }, ({ path: name }) => ({ path: name, namespace: "unused" }));
+    build.onResolve({ filter: OTHER_RECEIVERS }, ({ path: name }) => ({ path: name, namespace: "unused" }));
     build.onLoad({ filter: /.*/, namespace: "unused" }, () => ({ contents: "module.exports = {};" }));
   },
 };

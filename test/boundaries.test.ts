@@ -40,7 +40,7 @@ const LAWS: { folder: string; may: RegExp; because: string }[] = [
   },
   {
     folder: "transports",
-    may: /^(?:triage\/ports\.ts$|facts\/capture\.ts$|tar-stream$|yauzl$|xz-decompress$|@aws-sdk\/|node:)/,
+    may: /^(?:triage\/ports\.ts$|facts\/capture\.ts$|tar-stream$|yauzl$|xz-decompress$|@aws-sdk\/|@kubernetes\/client-node$|node:)/,
     because: "a transport brings a capture from a node and knows nothing of rules, chats or stores",
   },
   {
@@ -57,6 +57,11 @@ const LAWS: { folder: string; may: RegExp; because: string }[] = [
     folder: "slack",
     may: /^(?:triage\/ports\.ts$|@slack\/|@resvg\/resvg-wasm$|handlebars$|zod$|node:)/,
     because: "the chat draws messages and hands work over; it decides nothing",
+  },
+  {
+    folder: "pager",
+    may: /^(?:triage\/ports\.ts$|zod\/mini$|node:crypto$)/,
+    because: "a paging source turns a signed request into a page and hands it over; who examines what is not its business",
   },
   {
     folder: "durable",

@@ -6,7 +6,7 @@
 /** The keys of one object literal of a schema, in order, with what its comment says of each ("" where there is none). */
 export type DocumentedKeys = ReadonlyMap<string, string>;
 
-const OBJECT = /(?:z\.(?:strictO|looseO|o)bject|\.extend)\(\{/g;
+const OBJECT = /(?:z\s*\.(?:strictO|looseO|o)bject|\.extend)\(\{/g;
 
 /** Every `z.object({…})`, `z.strictObject({…})` and `.extend({…})` of a source, nested ones included. Linear but for nesting. */
 export function documentedObjects(source: string): DocumentedKeys[] {

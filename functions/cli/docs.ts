@@ -32,11 +32,14 @@ export function allPages(root: string, catalogue: Catalogue, results: readonly C
   return new Map([...generatedPages(root, catalogue), ["reliability.md", reliabilityPage(results)]]);
 }
 
+/** Pages in the same folder that others make: `npm run docs:iam`. */
+const OTHERS: ReadonlySet<string> = new Set(["iam.md"]);
+
 /** Names of the pages that are not as they should be below a folder: missing, different, or there and not generated any more. */
 export function stalePages(folder: string, pages: ReadonlyMap<string, string>): string[] {
   const present = existsSync(folder) ? readdirSync(folder) : [];
   const stale = [...pages].filter(([name, text]) => !present.includes(name) || readFileSync(join(folder, name), "utf8") !== text).map(([name]) => name);
-  return [...stale, ...present.filter((name) => !pages.has(name))];
+  return [...stale, ...present.filter((name) => !pages.has(name) && !OTHERS.has(name))];
 }
 
 /** Writes the pages that differ and removes what is not generated any more; returns their names. */

@@ -15,6 +15,7 @@ const GROUPS: Readonly<Record<string, () => Promise<{ register: (netcheck: Comma
   compare: () => import("./compare.ts"),
   facts: () => import("./facts.ts"),
   fixes: () => import("./fixes.ts"),
+  doctor: () => import("./doctor.ts"),
 };
 
 /**

@@ -12,12 +12,14 @@ import { slackFiles } from "../slack/files.ts";
 import { loadTemplates, type Renderer } from "../slack/render.ts";
 import { loadReport } from "../slack/report.ts";
 import { SqliteStore } from "../store/sqlite.ts";
+import { debugPodTransport } from "../transports/debug-pod.ts";
 import { localTransport } from "../transports/local.ts";
+import { podCluster } from "../transports/pod-clusters.ts";
 import { replayTransport } from "../transports/replay.ts";
 import { scripts } from "../transports/script.ts";
 import { ssmTransport } from "../transports/ssm.ts";
 import { Config } from "../triage/config.ts";
-import type { Ports, Target, Transport, Work, WorkEvent } from "../triage/ports.ts";
+import type { Ports, Target, Transport, Work, WorkEvent, Workloads } from "../triage/ports.ts";
 import { configuredTargets, targetsOf } from "../triage/targets.ts";
 import { work } from "../triage/workflow.ts";
 import { Engine } from "./engine.ts";
@@ -35,6 +37,8 @@ export interface AssemblyOptions {
   readonly config?: string;
   /** How programs are run "on" a target of the local transport; on this machine unless given. */
   readonly enter?: (target: Target) => readonly string[];
+  /** Where pods and services are looked up; nowhere unless given. */
+  readonly workloads?: Workloads;
   /** More transports, by name; they replace ours. */
   readonly transports?: Readonly<Record<string, Transport>>;
   readonly log?: Ports["log"];
@@ -78,7 +82,8 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const transports: Record<string, Transport> = {
     local: localTransport({ directory: join(directory, "jobs"), enter: options.enter ?? (() => []) }),
     replay: replayTransport({ directory: join(directory, "replay"), captures: capturesOf(join(root, "runbooks")) }),
-    ssm: ssmTransport({ cluster: (name) => ({ region: first.clusters[name]?.region ?? "us-east-1", outputBucket: first.clusters[name]?.outputBucket }) }),
+    ssm: ssmTransport({ cluster: (name) => first.clusters[name] }),
+    "debug-pod": debugPodTransport({ cluster: (name) => podCluster(name, first.clusters[name]?.debugPods, tokenOf) }),
     ...options.transports,
   };
   return {
@@ -91,12 +96,13 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
     start(client) {
       const ports: Ports = {
         work: engineWork,
-        targets: configuredTargets(config),
+        targets: configuredTargets(config, async (transport, cluster, nameTag) => (await transports[transport]?.discover?.(cluster, nameTag)) ?? []),
         transport(name) {
           const transport = transports[name];
           if (transport === undefined) throw new Error(`the transport "${name}" is not available in local mode`);
           return transport;
         },
+        ...(options.workloads === undefined ? {} : { workloads: options.workloads }),
         scripts,
         importer: sharedImporter({ fetch: slackFiles(client), directory: incoming }),
         store,
@@ -117,4 +123,11 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
       store.close();
     },
   };
+}
+
+/** Of a cluster that is reached with a token: from the environment. @throws if the variable is not set */
+async function tokenOf(variable: string): Promise<string> {
+  const token = process.env[variable];
+  if (token === undefined || token === "") throw new Error(`the environment variable ${variable} (tokenSecret in netcheck.yaml) is not set`);
+  return token;
 }

@@ -6,10 +6,15 @@ import { evaluateRule, Facts, type Outcome } from "./evaluate.ts";
 import { bind } from "./fix.ts";
 import type { Catalogue } from "./load.ts";
 
-/** Every rule's word on a capture, and the facts they judged. */
-export function judge(capture: Capture, catalogue: Pick<Catalogue, "rules">): { facts: Facts; outcomes: readonly Outcome[] } {
+/** The word on a capture of every rule of its runbook, and the facts they judged. What a runbook does not name has nothing to say: a pod's network is no node's. */
+export function judge(
+  capture: Capture,
+  { rules, runbooks }: Pick<Catalogue, "rules"> & Partial<Pick<Catalogue, "runbooks">>,
+): { facts: Facts; outcomes: readonly Outcome[] } {
   const facts = new Facts(capture, readFacts(capture));
-  return { facts, outcomes: [...catalogue.rules.values()].map((rule) => evaluateRule(rule, facts)) };
+  const named = runbooks?.get(capture.runbook)?.rules ?? "all";
+  const judges = named === "all" ? [...rules.values()] : named.flatMap((id) => rules.get(id) ?? []);
+  return { facts, outcomes: judges.map((rule) => evaluateRule(rule, facts)) };
 }
 
 /**
@@ -18,7 +23,7 @@ export function judge(capture: Capture, catalogue: Pick<Catalogue, "rules">): { 
  */
 export function diagnose(
   capture: Capture,
-  catalogue: Pick<Catalogue, "rules" | "fixes"> & Partial<Pick<Catalogue, "broken">>,
+  catalogue: Pick<Catalogue, "rules" | "fixes"> & Partial<Pick<Catalogue, "broken" | "runbooks">>,
   name: string,
   elapsed: () => number,
 ): Diagnosis {

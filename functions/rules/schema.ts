@@ -1,3 +1,4 @@
+import { RE2JS } from "@bufbuild/re2";
 import { z } from "zod";
 import { roles, severities } from "./diagnosis.ts";
 
@@ -128,6 +129,26 @@ export const FixFile = z.strictObject({
 export type FixFile = z.infer<typeof FixFile>;
 export type FixStep = FixFile["apply"][number];
 
+/**
+ * A pattern of a secret of your own, as an extended regular expression (`sed -E`) that RE2 takes, too: without lookaround and back references. It is searched in
+ * every line, and what it matches is blacked out on the node.
+ */
+const SecretPattern = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,200}$/, "1 to 200 printable characters of one line")
+  .refine((pattern) => !pattern.includes("{{"), '"{{" is the SSM agent\'s own syntax')
+  .refine(
+    (pattern) => !/\\[^.*+?()[\]{}|^$\\/-]/.test(pattern),
+    "a backslash stands only before a sign that it takes the meaning from: sed knows no \\d, \\w or \\b everywhere",
+  )
+  .refine((pattern) => {
+    try {
+      return !RE2JS.compile(pattern).test("");
+    } catch {
+      return false;
+    }
+  }, "no regular expression, or one that an empty text fits");
+
 /** `runbooks/<name>/runbook.yaml` (DESIGN C8): what to collect. */
 export const RunbookFile = z.strictObject({
   id: Id,
@@ -136,6 +157,10 @@ export const RunbookFile = z.strictObject({
   rules: z.union([z.literal("all"), z.array(Id).min(1)]),
   /** Facts to collect besides what the rules need. */
   facts: z.array(Id).default([]),
+  /** Whose network is looked at. In a pod's: only `facts` are collected, by their commands that tell of the caller's own network namespace, and nothing is fixed. */
+  namespace: z.enum(["node", "pod"]).default("node"),
+  /** Secrets of your own that are blacked out on the node, besides those that always are (passwords, tokens, keys, …; functions/transports/script.ts). */
+  redact: z.array(SecretPattern).max(50).default([]),
   /** Limits per command. */
   timeoutSeconds: z.int().min(1).max(120),
   maxBytes: z

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { constants, gunzipSync } from "node:zlib";
-import type { Capture, Command, FixPlan, FixRun, Output, Plan, Script, ScriptParameter, Scripts } from "../triage/ports.ts";
+import type { Capture, CaptureAbout, Command, FixPlan, FixRun, Output, Plan, Script, ScriptParameter, Scripts } from "../triage/ports.ts";
+import { type AnswerRecord, readLongAnswer } from "./long-answer.ts";
 
 /**
  * Plan → one POSIX sh script → capture. The script is the same text for every run of a runbook: constant commands, nothing substituted. It needs
@@ -34,9 +35,21 @@ unfit() { printf 'netcheck: %s\\n' "$1" >&2; exit 69; }
 for tool in cat grep head mktemp mv rm sed wc; do
   command -v "$tool" >/dev/null 2>&1 || unfit "this node has no $tool"
 done
-dir=$(mktemp -d "\${TMPDIR:-/tmp}/netcheck.XXXXXX") || exit 70
-trap 'rm -rf "$dir"' EXIT
+# where /tmp is full or read-only, what lies in memory may do
+set -- /tmp /run /dev/shm
+if [ -n "\${TMPDIR-}" ]; then set -- "$TMPDIR"; fi
+dir=
+trap 'if [ -n "$dir" ]; then rm -rf "$dir"; fi' EXIT
 trap 'exit 143' HUP INT TERM PIPE
+for place; do
+  dir=$(mktemp -d "$place/netcheck.XXXXXX") || continue
+  # a full disk takes folders, but no bytes
+  if printf '%8192s' '' >"$dir/payload" 2>/dev/null; then break; fi
+  rm -rf "$dir"
+  dir=
+  echo "netcheck: no space left on device: $place" >&2
+done
+if [ -z "$dir" ]; then exit 70; fi
 : >"$dir/payload"
 size() { bytes=$(wc -c <"$1"); bytes=$((bytes)); }
 # prints what was gathered as one frame
@@ -89,8 +102,11 @@ const REDACT = [
   `s/(--(${SECRET})[[:space:]]+)[^-[:space:]"'][^[:space:]"']*/\\1[redacted]/gI`,
 ].join("\n");
 
-/** What a script keeps of what programs say: not too much, and no secrets. */
-const KEEP = `redactions=${quote(REDACT)}
+/** A pattern of somebody's own as a command of sed. */
+const redaction = (pattern: string): string => `s/${pattern.replaceAll(/\\\/|\//g, "\\/")}/[redacted]/g`;
+
+/** What a script keeps of what programs say: not too much, and no secrets. @param more patterns besides the usual; the usual ones come first */
+const keeping = (more: readonly string[] = []): string => `redactions=${quote([REDACT, ...more.map(redaction)].join("\n"))}
 # first COUNT: at most that many bytes of standard input; not every head knows -c
 if [ "$(printf abc | head -c 2 2>/dev/null)" = ab ]; then
   first() { head -c "$1"; }
@@ -99,7 +115,7 @@ elif [ "$(printf abc | dd bs=1 count=2 2>/dev/null)" = ab ]; then
 else
   unfit "this node's head does not know -c, and there is no dd"
 fi
-[ "$(printf 'A Secret: abcdef' | sed -E -e "$redactions" 2>/dev/null)" = 'A Secret: [redacted]' ] || unfit "this node's sed cannot black out secrets"
+case $(printf 'A Secret: abcdef' | sed -E -e "$redactions" 2>/dev/null) in '' | *abcdef*) unfit "this node's sed cannot black out secrets" ;; esac
 # what cannot be redacted is withheld
 redact() {
   if sed -E -e "$redactions" "$1" >"$dir/redacted" 2>/dev/null && mv "$dir/redacted" "$1"; then return 0; fi
@@ -108,7 +124,8 @@ redact() {
 }
 `;
 
-const COLLECT = `
+/** @param enter what stands before each command, to run it elsewhere; "" or words with a blank behind them */
+const collecting = (enter: string): string => `
 # centiseconds since boot, without a fork; 1\${up#*.} - 100 because 08 is no number
 now() { read -r up _ </proc/uptime; now=$((\${up%.*} * 100 + 1\${up#*.} - 100)); }
 low=
@@ -176,7 +193,7 @@ run() {
   if [ "$code" -eq 0 ]; then
     if command -v "$1" >/dev/null 2>&1; then
       # shellcheck disable=SC2086
-      { { $limit $low "$@" </dev/null 2>&3; echo "$?" >"$dir/code"; } | first "$cap" >"$dir/out"; } 3>&1 | { first 4000 >"$dir/err"; cat >/dev/null; }
+      { { $limit $low ${enter}"$@" </dev/null 2>&3; echo "$?" >"$dir/code"; } | first "$cap" >"$dir/out"; } 3>&1 | { first 4000 >"$dir/err"; cat >/dev/null; }
       read -r code <"$dir/code"
       # one timeout says 124, another 143; either way there may be more to it
       if [ "$code" -eq 143 ]; then code=124; fi
@@ -187,6 +204,75 @@ run() {
   record "$index" "$each" "$sample"
 }
 `;
+
+/**
+ * Finds a process of the pod by the cgroups that the kubelet names after its uid (cgroupfs: "pod<uid>", systemd: "pod<uid with _>.slice"), and holds its network
+ * namespace open as file 9, so that a pod that ends, or a process id that is used again, cannot lead elsewhere. Only the network namespace is entered: the
+ * files, and the programs that run, stay the node's. The one file of the pod that is read, resolv.conf, is taken from the container runtime's own folder and
+ * not through the pod's file system, where a link of the pod's could lead to any file of the node.
+ */
+const ENTER = `uid=\${NETCHECK_uid:?}
+case $uid in *[!0-9a-f-]*) unfit 'that is not the uid of a pod' ;; esac
+for tool in nsenter readlink; do
+  command -v "$tool" >/dev/null 2>&1 || unfit "this node has no $tool, so the network of the pod cannot be entered"
+done
+pattern="[/-]pod($uid|$(printf %s "$uid" | sed 's/-/_/g'))(\\.slice)?(/|$)"
+members() (
+  set +f
+  cd /proc && grep -lsE "$pattern" [0-9]*/cgroup
+)
+# belongs PID: the first cgroup of a pod on its path is this one's: what a pod makes below its own may have any name
+belongs() { sed -E 's#([/-]pod[0-9a-f_-]{32,36})(\\.slice)?(/.*)?$#\\1/#' "/proc/$1/cgroup" 2>/dev/null | grep -qE "$pattern"; }
+own=$(readlink /proc/self/ns/net)
+seen=
+pid=
+resolv=
+for file in $(members); do
+  one=\${file%/cgroup}
+  belongs "$one" || continue
+  seen=$one
+  net=$(readlink "/proc/$one/ns/net" 2>/dev/null)
+  if [ -n "$net" ] && [ "$net" != "$own" ] && { [ -z "$pid" ] || [ "$one" -lt "$pid" ]; }; then pid=$one; fi
+  if [ -n "$resolv" ]; then continue; fi
+  id=$(sed -n 's#.*/\\([0-9a-f]\\{64\\}\\)/\\(userdata/\\)\\{0,1\\}resolv\\.conf /etc/resolv\\.conf .*#\\1#p' "/proc/$one/mountinfo" 2>/dev/null | head -n 1)
+  if [ -z "$id" ]; then continue; fi
+  for place in /var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes /var/lib/rancher/k3s/agent/containerd/io.containerd.grpc.v1.cri/sandboxes \\
+    /var/lib/rancher/rke2/agent/containerd/io.containerd.grpc.v1.cri/sandboxes /var/snap/microk8s/common/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes \\
+    /var/lib/k0s/containerd/io.containerd.grpc.v1.cri/sandboxes /var/lib/docker/containers /run/containers/storage/overlay-containers; do
+    for name in "$place/$id/resolv.conf" "$place/$id/userdata/resolv.conf"; do
+      if [ -f "$name" ] && [ ! -L "$name" ]; then resolv=$name; fi
+    done
+  done
+done
+[ -n "$seen" ] || unfit 'no process of the pod runs on this node: its containers have not started, or have ended, or the pod has moved'
+[ -n "$pid" ] || unfit "the pod has no network of its own here: its processes are in the node's"
+command exec 9<"/proc/$pid/ns/net" || unfit 'the network of the pod could not be opened: it has just ended'
+if ! belongs "$pid" || [ "$(readlink /proc/self/fd/9)" = "$own" ]; then unfit 'the pod ended while it was looked for'; fi
+`;
+
+/** What {@link ENTER} held open. */
+const IN_POD = "nsenter --net=/proc/self/fd/9 ";
+
+const POD_FILE = `# pod_resolv_conf INDEX
+pod_resolv_conf() {
+  begin
+  if [ "$code" -eq 0 ]; then
+    if [ -n "$resolv" ]; then
+      first "$cap" <"$resolv" >"$dir/out"
+    else
+      echo "netcheck knows no place where this container runtime keeps the pod's resolv.conf" >"$dir/err"
+      code=1
+    fi
+  fi
+  record "$1" - 1
+}
+`;
+
+/** As Kubernetes makes them; of a static pod the hash of its file. */
+const UID: ScriptParameter = {
+  pattern: "^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$",
+  description: "The uid of the pod whose network is looked at",
+};
 
 /** For commands that would load kernel modules. What is read must stay as it is: a module stays loaded, and hooks into the path of packets. */
 const MODULES = `# in_kernel MODULE: 0 it is there, loaded or built in, or this kernel loads none; 1 it would have to be loaded; 2 that cannot be told
@@ -304,6 +390,7 @@ function quote(word: string): string {
 
 function collect(plan: Plan): Script {
   const line = (command: Command, index: number, sample: number): string => {
+    if (plan.inPod === true && command.argv.join(" ") === "cat /etc/resolv.conf") return `pod_resolv_conf ${index}`;
     if (command.argv[0] === "command") return `tools ${index} ${command.argv.slice(2).map(quote).join(" ")}`;
     const guard = `${command.instead === true ? "instead " : ""}${command.modules === undefined ? "" : `using ${quote(command.modules.join(" "))} `}`;
     if (command.each === undefined) return `${guard}run ${index} - ${sample} ${command.argv.map(quote).join(" ")}`;
@@ -329,6 +416,7 @@ function collect(plan: Plan): Script {
   const settings = `seconds=${plan.timeoutSeconds}\ncap=${plan.maxBytes}\nwhole=${MAX_COLLECTED}\nbudget=${plan.budgetSeconds}\n`;
   const sockets = plan.commands.some((command) => command.argv[0] === "ss");
   const helpers = [
+    plan.inPod === true ? POD_FILE : "",
     sockets || plan.commands.some((command) => command.modules !== undefined) ? MODULES : "",
     plan.commands.some((command) => command.instead === true) ? INSTEAD : "",
     plan.commands.some((command) => command.argv[0] === "command") ? TOOLS : "",
@@ -337,8 +425,8 @@ function collect(plan: Plan): Script {
   ].join("");
   return {
     name: `collect-${plan.runbook}`,
-    text: `#!/bin/sh\n# netcheck: collects the facts of runbook ${plan.runbook}. Read-only.\n${PRELUDE}${settings}${KEEP}${COLLECT}${helpers}\n${body.join("\n")}\n\nframe collect\n`,
-    parameters: { nonce: NONCE, job: JOB },
+    text: `#!/bin/sh\n# netcheck: collects the facts of runbook ${plan.runbook}. Read-only.\n${PRELUDE}${settings}${keeping(plan.redact)}${plan.inPod === true ? ENTER : ""}${collecting(plan.inPod === true ? IN_POD : "")}${helpers}\n${body.join("\n")}\n\nframe collect\n`,
+    parameters: { nonce: NONCE, job: JOB, ...(plan.inPod === true ? { uid: UID } : {}) },
     timeoutSeconds: plan.budgetSeconds + plan.timeoutSeconds + 5,
   };
 }
@@ -429,7 +517,7 @@ function fix(plan: FixPlan): Script {
     name: plan.name,
     text: `#!/bin/sh
 # netcheck: ${plan.name}. Runs at most once per job.
-${PRELUDE}${KEEP}${markerOf("job")}${required}
+${PRELUDE}${keeping()}${markerOf("job")}${required}
 # sh reads as it goes: a check that it cannot parse ends the script here, before there is a marker
 check() {
 # shellcheck disable=SC2086
@@ -452,6 +540,7 @@ finish succeeded 0
 `,
     parameters: { nonce: NONCE, job: JOB, ...plan.parameters },
     timeoutSeconds: FIX_TIMEOUT,
+    changes: true,
   };
 }
 
@@ -508,7 +597,7 @@ function unframe(stdout: string, nonce: string, kind: string): Frame {
 }
 
 /** The records of a payload: header words, then two byte strings whose lengths are the words at `lengthsAt` and the next. `cut`: not as the node sent it. */
-function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<{ words: string[]; first: Buffer; second: Buffer; cut: boolean }> {
+function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<AnswerRecord> {
   for (let position = 0; position < payload.length; ) {
     const end = payload.indexOf(10, position);
     if (end === -1) return;
@@ -528,61 +617,78 @@ function* records(payload: Buffer, nonce: string, lengthsAt: number): Generator<
 /** What follows the nonce in a record of a collection: index, each, sample, exit code (-1: no time, -2: no room, -3: nothing to list, -4: would load a module, -5: not needed), start, duration, two lengths, truncated. */
 const RECORD = /^(\d{1,6}) (-|[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}) ([12]) (-?\d{1,3}) (\d{1,12}) (\d{1,12}) \d{1,12} \d{1,12} ([01])$/;
 
-function readCapture(
-  stdout: string,
-  {
-    nonce,
-    plan,
-    target,
-    transport,
-    startedAt,
-    truncated,
-  }: { nonce: string; plan: Plan; target: string; transport: string; startedAt: string; truncated: boolean },
-): Capture {
-  const { payload, cut } = unframe(stdout, nonce, "collect");
-  const outputs: Output[] = [];
-  const notCollected: { command: string; reason: string }[] = [];
-  const seen = new Set<string>();
-  let last = -1;
-  for (const { words, first, second, cut: incomplete } of records(payload, nonce, 7)) {
+function readCapture(stdout: string, about: CaptureAbout): Capture {
+  const { payload, cut } = unframe(stdout, about.nonce, "collect");
+  const gathered = new Gathering(about);
+  for (const record of records(payload, about.nonce, 7)) if (!gathered.take(record)) break;
+  return gathered.capture(cut);
+}
+
+async function readLongCapture(stdout: AsyncIterable<Uint8Array>, about: CaptureAbout): Promise<Capture> {
+  const answer = readLongAnswer(stdout, { nonce: about.nonce, kind: "collect", lengthsAt: 7, maxPayload: MAX_PAYLOAD });
+  const gathered = new Gathering(about);
+  let understood = true;
+  for (;;) {
+    const next = await answer.next();
+    if (next.done === true) return gathered.capture(next.value);
+    // to the end, whatever it holds: its checksum is known there
+    if (understood) understood = gathered.take(next.value);
+  }
+}
+
+/** A capture in the making. */
+class Gathering {
+  readonly #about: CaptureAbout;
+  readonly #outputs: Output[] = [];
+  readonly #notCollected: { command: string; reason: string }[] = [];
+  readonly #seen = new Set<string>();
+  #last = -1;
+
+  constructor(about: CaptureAbout) {
+    this.#about = about;
+  }
+
+  /** False if it is no record of ours: then nothing behind it can be believed. */
+  take({ words, first, second, cut }: AnswerRecord): boolean {
+    const { plan } = this.#about;
     const header = RECORD.exec(words.slice(1).join(" "));
-    if (header === null) break;
+    if (header === null) return false;
     const [, index, each, sample, code, start, duration, capped] = header as unknown as [string, string, string, string, string, string, string, string];
     const command = plan.commands[Number(index)];
     const key = `${index} ${each} ${sample}`;
-    if (command === undefined || seen.has(key)) continue;
-    last = Number(index);
-    seen.add(key).add(`${index} ${sample}`);
+    if (command === undefined || this.#seen.has(key)) return true;
+    this.#last = Number(index);
+    this.#seen.add(key).add(`${index} ${sample}`);
     const argv = command.argv.map((item) => (item === "{}" && each !== "-" ? each : item));
     if (code === "-1" || code === "-2") {
       const limit = code === "-1" ? `time budget of ${plan.budgetSeconds} s` : `limit of ${MAX_COLLECTED / 1024 / 1024} MiB`;
-      notCollected.push({ command: argv.join(" "), reason: `the collection's ${limit} was used up` });
-      continue;
+      this.#notCollected.push({ command: argv.join(" "), reason: `the collection's ${limit} was used up` });
+      return true;
     }
-    if (code === "-5") continue;
+    if (code === "-5") return true;
     const module = /^[a-z0-9_]{1,55}$/.exec(second.toString("latin1"))?.[0] ?? "that it needs";
     if (code === "-4") {
       const reason = `it was not run: it would load the kernel module ${module}, and netcheck only reads`;
-      notCollected.push({ command: `${argv.join(" ")}${sample === "2" ? " (second sample)" : ""}`, reason });
-      continue;
+      this.#notCollected.push({ command: `${argv.join(" ")}${sample === "2" ? " (second sample)" : ""}`, reason });
+      return true;
     }
     if (code === "-3") {
       const notRun = `the kernel module ${module} is not loaded, so there is nothing to list`;
       const place = { file: `outputs/${fileName(argv, Number(sample))}`, durationMs: Number(duration) * 10, startMs: Number(start) * 10 };
-      outputs.push({
+      this.#outputs.push({
         command: argv.join(" "),
         argv,
         ...place,
         text: "",
         exitCode: undefined,
         stderr: "",
-        truncated: incomplete,
+        truncated: cut,
         sample: Number(sample),
         notRun,
       });
-      continue;
+      return true;
     }
-    outputs.push({
+    this.#outputs.push({
       command: argv.join(" "),
       argv,
       file: `outputs/${fileName(argv, Number(sample))}`,
@@ -591,20 +697,26 @@ function readCapture(
       durationMs: Number(duration) * 10,
       startMs: Number(start) * 10,
       stderr: second.toString("utf8"),
-      truncated: capped === "1" || incomplete,
+      truncated: capped === "1" || cut,
       sample: Number(sample),
     });
+    return true;
   }
-  const reason = cut || truncated ? "the transport cut the node's answer off" : "the node's answer does not hold it";
-  plan.commands.forEach(({ argv, each, samples = 1 }, index) => {
-    const command = argv.join(" ");
-    if (each === undefined) {
-      if (!seen.has(`${index} 1`)) notCollected.push({ command, reason });
-      if (samples === 2 && !seen.has(`${index} 2`)) notCollected.push({ command: `${command} (second sample)`, reason });
-    } else if ((cut || truncated) && (last === index || !seen.has(`${index} 1`))) notCollected.push({ command, reason });
-  });
-  const redacted = outputs.reduce((count, output) => count + output.text.split("[redacted]").length - 1, 0);
-  return { target, transport, runbook: plan.runbook, startedAt, redacted, notCollected, outputs };
+
+  /** @param cut the end of the answer is missing */
+  capture(cut: boolean): Capture {
+    const { plan, target, transport, startedAt, truncated } = this.#about;
+    const reason = cut || truncated ? "the transport cut the node's answer off" : "the node's answer does not hold it";
+    plan.commands.forEach(({ argv, each, samples = 1 }, index) => {
+      const command = argv.join(" ");
+      if (each === undefined) {
+        if (!this.#seen.has(`${index} 1`)) this.#notCollected.push({ command, reason });
+        if (samples === 2 && !this.#seen.has(`${index} 2`)) this.#notCollected.push({ command: `${command} (second sample)`, reason });
+      } else if ((cut || truncated) && (this.#last === index || !this.#seen.has(`${index} 1`))) this.#notCollected.push({ command, reason });
+    });
+    const redacted = this.#outputs.reduce((count, output) => count + output.text.split("[redacted]").length - 1, 0);
+    return { target, transport, runbook: plan.runbook, startedAt, redacted, notCollected: this.#notCollected, outputs: this.#outputs };
+  }
 }
 
 /** A file name that tells the command: "iptables-save_-c.txt". */
@@ -660,4 +772,4 @@ export function replayFixStatus(outcome: "none" | "unfinished" | FixRun["outcome
 }
 
 /** The one implementation of the port. */
-export const scripts: Scripts = { collect, fix, fixStatus, readCapture, readFix, readFixStatus };
+export const scripts: Scripts = { collect, fix, fixStatus, readCapture, readLongCapture, readFix, readFixStatus };

@@ -4,6 +4,7 @@ import { auditDraft, type Context, fixOf, incidentOf, type TriageResult } from "
 import { enough, mayApprove } from "./policy.ts";
 import type { Click, Decision, Ports, Proposal } from "./ports.ts";
 import { noteMessage, previewMessage } from "./report.ts";
+import { workloadWords } from "./workload.ts";
 
 /** A click on a button: checked against the policy at this moment, decided once, and always answered. */
 export async function click(context: Context, event: Click): Promise<TriageResult> {
@@ -47,7 +48,9 @@ async function again(ports: Ports, event: Click): Promise<TriageResult> {
   const id = `inc-${sha256(event.id).slice(0, 12)}`;
   const place = { channel, ...(thread === undefined ? {} : { thread }), ...(responseUrl === undefined ? {} : { responseUrl }) };
   const against = incident.against === undefined ? {} : { against: incident.against };
-  await ports.work.start(id, { kind: "triage", request: { incident: id, target: incident.target, requester: event.actor, place, ...against } });
+  const { workload } = incident;
+  const asked = workload === undefined ? { target: incident.target } : { target: workloadWords(workload), workload };
+  await ports.work.start(id, { kind: "triage", request: { incident: id, ...asked, requester: event.actor, place, ...against } });
   return { outcome: "started" };
 }
 

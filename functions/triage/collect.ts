@@ -1,17 +1,13 @@
-import type { Capture } from "../facts/capture.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import type { Catalogue } from "../rules/load.ts";
-import { sha256 } from "./audit.ts";
-import { packCapture, unpackCapture } from "./captures.ts";
+import { unpackCapture } from "./captures.ts";
 import { auditDraft, SYSTEM } from "./context.ts";
+import { type Collected, keepAnswer } from "./keep.ts";
 import { collectionPlan } from "./plan.ts";
-import type { Durable, Job, Ports, Target } from "./ports.ts";
+import { type Durable, type Job, type Ports, type Target, type Transport, TransportError } from "./ports.ts";
 
-/** What a collection came to: the key of the capture in the store, or why there is none. */
-export type Collected =
-  | { readonly ok: true; readonly key: string; readonly outputs: number; readonly bytes: number }
-  | { readonly ok: false; readonly reason: string };
+export type { Collected } from "./keep.ts";
 
 /** How long one look at a running job may block: long enough that a short collection needs no suspension, short enough for a Lambda. */
 const LOOK_MS = 8000;
@@ -20,45 +16,99 @@ const LOOK_MS = 8000;
  * Runs the collection runbook on a target and keeps the capture. Collection is read-only, so a start whose outcome is unknown is looked up by its id
  * and otherwise repeated.
  * @param phase names the steps and the capture: "collect", "recheck", "verify"
+ * @param how another runbook than the configured one, with its parameters, and what the capture is of where that is not the node
  */
-export async function collect(durable: Durable, ports: Ports, catalogue: Catalogue, incident: string, target: Target, phase: string): Promise<Collected> {
-  const { runbook } = await durable.step(`${phase}-plan`, async () => ({ runbook: (await ports.config()).runbook }));
+export async function collect(
+  durable: Durable,
+  ports: Ports,
+  catalogue: Catalogue,
+  incident: string,
+  target: Target,
+  phase: string,
+  how: { readonly runbook?: string; readonly parameters?: Readonly<Record<string, string>>; readonly name?: string } = {},
+): Promise<Collected> {
+  const { runbook, nonce, startedAt } = await durable.step(`${phase}-plan`, async () => ({
+    runbook: how.runbook ?? (await ports.config()).runbook,
+    nonce: ports.random(32),
+    startedAt: ports.now().toISOString(),
+  }));
   const plan = collectionPlan(catalogue, runbook);
   const script = ports.scripts.collect(plan);
   const transport = ports.transport(target.transport);
   const key = `captures/${incident}/${phase}`;
-  const { nonce, startedAt } = await durable.step(`${phase}-nonce`, async () => ({ nonce: ports.random(32), startedAt: ports.now().toISOString() }));
-  const job: Job = { id: `${incident}-${phase}`, script, parameters: {}, nonce };
+  const job: Job = { id: `${incident}-${phase}`, script, parameters: how.parameters ?? {}, nonce };
+  let handle: string | undefined;
+  let collected: Collected;
   try {
-    const handle = await durable.step(`${phase}-start`, async () => (await transport.find(target, job.id)) ?? (await transport.start(target, job)));
-    return await durable.poll<Collected>(`${phase}-poll`, 60, async () => {
-      const state = await transport.poll(target, handle, LOOK_MS);
+    handle = await durable.step(`${phase}-start`, async () => startAgain(transport, target, job));
+    const started = handle;
+    collected = await durable.poll<Collected>(`${phase}-poll`, 60, async () => {
+      const state = await transport.poll(target, started, LOOK_MS);
       if (state.state === "running") return { done: false, afterSeconds: 2 };
       if (state.state !== "done") return { done: true, value: { ok: false, reason: state.reason } };
-      let capture: Capture;
-      try {
-        capture =
-          state.capture ??
-          ports.scripts.readCapture(state.stdout, { nonce, plan, target: target.name, transport: transport.name, startedAt, truncated: state.truncated });
-      } catch (error) {
-        const said = state.stderr.trim().split("\n")[0];
-        return {
-          done: true,
-          value: { ok: false, reason: `${(error as Error).message}${said ? `; stderr: ${said.slice(0, 200)}` : ""} (exit code ${state.exitCode})` },
-        };
-      }
-      const packed = packCapture(capture);
-      await ports.store.put(key, packed);
-      const facts = { capture: sha256(packed), transport: transport.name, outputs: capture.outputs.length, notCollected: capture.notCollected.length };
-      await ports.store.record(incident, [auditDraft(ports, `collected/${phase}`, SYSTEM, facts)]);
-      return {
-        done: true,
-        value: { ok: true, key, outputs: capture.outputs.length, bytes: capture.outputs.reduce((sum, output) => sum + output.text.length, 0) },
-      };
+      const kept = await keepAnswer(ports, key, state, { nonce, plan, target: how.name ?? target.name, transport: transport.name, startedAt });
+      if (kept.facts !== undefined) await ports.store.record(incident, [auditDraft(ports, `collected/${phase}`, SYSTEM, kept.facts)]);
+      return { done: true, value: kept.collected };
     });
   } catch (error) {
-    return { ok: false, reason: (error as Error).message };
+    collected = { ok: false, reason: (error as Error).message };
+    await cancel(durable, ports, transport, target, handle, phase);
   }
+  await release(durable, ports, transport, target, handle, phase);
+  return collected;
+}
+
+/** Starts a collection unless it was started. Where its start may have got lost on the way, trying again does no harm: it only reads. */
+async function startAgain(transport: Transport, target: Target, job: Job): Promise<string> {
+  try {
+    return (await transport.find(target, job.id, true)) ?? (await transport.start(target, job));
+  } catch (error) {
+    if (error instanceof TransportError) throw error;
+    throw Object.assign(new Error((error as Error).message, { cause: error }), { retryable: true });
+  }
+}
+
+/** Stops a collection that nobody waits for any more. Never fails: what cannot be stopped ends by its own time limit. Never for a fix, which may be running. */
+async function cancel(
+  durable: Durable,
+  ports: Pick<Ports, "log">,
+  transport: Transport,
+  target: Target,
+  handle: string | undefined,
+  name: string,
+): Promise<void> {
+  if (handle === undefined || transport.cancel === undefined) return;
+  await durable.step(`${name}-cancel`, async () => {
+    try {
+      await transport.cancel?.(target, handle);
+    } catch (error) {
+      ports.log("warn", "could not stop a collection", { target: target.name, handle, problem: (error as Error).message });
+    }
+    return null;
+  });
+}
+
+/**
+ * Lets a transport clear away what a job left behind: a step of its own, because only what is checkpointed is safe. Never fails: what cannot be cleared away
+ * expires.
+ */
+export async function release(
+  durable: Durable,
+  ports: Pick<Ports, "log">,
+  transport: Transport,
+  target: Target,
+  handle: string | undefined,
+  name: string,
+): Promise<void> {
+  if (handle === undefined || transport.release === undefined) return;
+  await durable.step(`${name}-release`, async () => {
+    try {
+      await transport.release?.(target, handle);
+    } catch (error) {
+      ports.log("warn", "could not clear away what a job left behind; it will expire", { target: target.name, handle, problem: (error as Error).message });
+    }
+    return null;
+  });
 }
 
 /** Diagnoses a stored capture and keeps the diagnosis beside it. */

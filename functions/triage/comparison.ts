@@ -2,9 +2,11 @@ import { type Comparison, compare, WORTH_A_LOOK } from "../rules/compare.ts";
 import { comparisonText } from "../rules/compare-report.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { unpackCapture } from "./captures.ts";
-import { type Collected, collect, loadDiagnosis } from "./collect.ts";
+import { type Collected, loadDiagnosis } from "./collect.ts";
+import { collectMany } from "./collect-many.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, incidentOf, SYSTEM } from "./context.ts";
+import { collectEitherWay } from "./fallback.ts";
 import type { Durable, Place, Ports, Target } from "./ports.ts";
 import { comparisonMessage, type Pool, rootMessage } from "./report.ts";
 import { poolOf } from "./targets.ts";
@@ -14,7 +16,7 @@ const MAX_PEERS = 3;
 
 /** A peer and what became of the look at it. */
 interface PeerCollected {
-  readonly peer: string;
+  readonly target: Target;
   readonly collected: Collected;
 }
 
@@ -25,36 +27,33 @@ export async function collectAll(
   target: Target,
   peers: readonly Target[],
 ): Promise<{ readonly node: Collected; readonly peers: readonly PeerCollected[] }> {
-  const phases = [{ target, phase: "collect" }, ...peers.map((peer, index) => ({ target: peer, phase: `peer-${index + 1}` }))];
-  const [node, ...rest] = await collectEach(context, incident, "collect-all", phases);
-  return { node: node as Collected, peers: peers.map((peer, index) => ({ peer: peer.name, collected: rest[index] as Collected })) };
+  const { durable, ports, catalogue } = context;
+  const branches = [
+    { name: "node", run: async (child: Durable) => [await collectEitherWay(child, ports, catalogue, incident, target, "collect")] },
+    { name: "peers", run: (child: Durable) => collectPeers({ ...context, durable: child }, incident, peers) },
+  ];
+  const [node, others] = await durable.all<readonly Collected[]>("collect-all", branches, 2);
+  const of = (settled: typeof node, at: number): Collected =>
+    settled?.ok === true ? (settled.value[at] ?? LOST) : { ok: false, reason: settled?.error.message ?? LOST.reason };
+  return { node: of(node, 0), peers: peers.map((peer, index) => ({ target: peer, collected: of(others, index) })) };
 }
 
-/**
- * For a node without a cause: looks at up to {@link MAX_PEERS} peers of its pool. Empty if there is a cause, or no pool.
- * @param diagnosisKey where the node's diagnosis is in the store
- */
-export async function collectPool(context: Context, incident: string, target: Target, diagnosisKey: string): Promise<readonly PeerCollected[]> {
+const LOST = { ok: false, reason: "it was not looked at" } as const;
+
+const collectPeers = ({ durable, ports, catalogue }: Context, incident: string, peers: readonly Target[]): Promise<readonly Collected[]> =>
+  collectMany(
+    durable,
+    { ports, catalogue, incident, phase: "peers" },
+    peers.map((target, index) => ({ target, name: `peer-${index + 1}` })),
+  );
+
+/** For a node without a cause: looks at up to {@link MAX_PEERS} peers of its pool. Empty if it is in no pool. */
+export async function collectPool(context: Context, incident: string, target: Target): Promise<readonly PeerCollected[]> {
   const { durable, ports } = context;
-  const peers = await durable.step("peers", async () => {
-    const { causes } = await loadDiagnosis(ports, diagnosisKey);
-    return causes.length > 0 ? [] : poolOf(await ports.config(), target).slice(0, MAX_PEERS);
-  });
+  const peers = await durable.step("peers", async () => poolOf(await ports.config(), target).slice(0, MAX_PEERS));
   if (peers.length === 0) return [];
-  const phases = peers.map((peer, index) => ({ target: peer, phase: `peer-${index + 1}` }));
-  const collected = await collectEach(context, incident, "collect-peers", phases);
-  return peers.map((peer, index) => ({ peer: peer.name, collected: collected[index] as Collected }));
-}
-
-async function collectEach(
-  { durable, ports, catalogue }: Context,
-  incident: string,
-  name: string,
-  phases: readonly { readonly target: Target; readonly phase: string }[],
-): Promise<readonly Collected[]> {
-  const branches = phases.map(({ target, phase }) => ({ name: phase, run: (child: Durable) => collect(child, ports, catalogue, incident, target, phase) }));
-  const settled = await durable.all<Collected>(name, branches, MAX_PEERS + 1);
-  return settled.map((item) => (item.ok ? item.value : { ok: false, reason: item.error.message }));
+  const collected = await collectPeers(context, incident, peers);
+  return peers.map((peer, index) => ({ target: peer, collected: collected[index] ?? LOST }));
 }
 
 /**
@@ -69,8 +68,8 @@ export async function tellComparison(
   peers: readonly PeerCollected[],
   automatic: boolean,
 ): Promise<void> {
-  const seen = peers.flatMap(({ peer, collected }) => (collected.ok ? [{ peer, key: collected.key }] : []));
-  const problems = peers.flatMap(({ peer, collected }) => (collected.ok ? [] : [{ peer, reason: collected.reason }]));
+  const seen = peers.flatMap(({ target, collected }) => (collected.ok ? [{ peer: target.name, key: collected.key }] : []));
+  const problems = peers.flatMap(({ target, collected }) => (collected.ok ? [] : [{ peer: target.name, reason: collected.reason }]));
   const compared = await durable.step("compare", async () => {
     const pool = automatic ? poolInfo(await ports.config(), node.target, peers.length) : null;
     if (seen.length === 0) return { key: null, problem: null, pool };

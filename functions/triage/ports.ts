@@ -53,7 +53,8 @@ export interface Work {
 export type WorkEvent =
   | { readonly kind: "triage"; readonly request: TriageRequest }
   | { readonly kind: "paste"; readonly request: PasteRequest }
-  | { readonly kind: "click"; readonly click: Click };
+  | { readonly kind: "click"; readonly click: Click }
+  | { readonly kind: "page"; readonly page: Page };
 
 /** Someone (or a page) wants a target examined. */
 export interface TriageRequest {
@@ -65,6 +66,21 @@ export interface TriageRequest {
   readonly place: Place | undefined;
   /** Names of healthy nodes to hold it against. */
   readonly against?: readonly string[];
+  /** It is about a pod or a service, which `target` names in words: the nodes come from the cluster. */
+  readonly workload?: WorkloadName;
+  /** What a page said; hostile. */
+  readonly because?: string;
+}
+
+/** A monitoring system wants nodes examined. All of it is hostile. */
+export interface Page {
+  /** File in functions/pager/, without .ts. */
+  readonly source: string;
+  /** The source's own name for it: the same id is the same page. */
+  readonly id: string;
+  readonly title: string;
+  /** Names of nodes, each once. */
+  readonly targets: readonly string[];
 }
 
 /** Someone dropped files, or pasted outputs, beside a mention of the bot; or mentioned it and said nothing that it understands. */
@@ -133,8 +149,59 @@ export interface Transport {
   start(target: Target, job: Job): Promise<string>;
   /** Asks how a job is doing; may block up to `waitMs`. Throws TransportError (`retryable`) when it cannot look. */
   poll(target: Target, handle: string, waitMs: number): Promise<JobState>;
-  /** The handle of a job that was started earlier under this id, or undefined if the node (or service) surely knows nothing of it. */
-  find(target: Target, jobId: string): Promise<string | undefined>;
+  /**
+   * The handle of a job that was started earlier under this id, or undefined if the node (or service) surely knows nothing of it.
+   * @param once one look is enough, as for a collection: no harm is done if a job that has only just begun is missed and started again
+   */
+  find(target: Target, jobId: string, once?: boolean): Promise<string | undefined>;
+  /**
+   * Clears away what a job left behind where it ran (a pod). Called when the result of {@link poll} is safe, for any end; idempotent. Throws TransportError.
+   * Absent where nothing is left behind. What is never released has an expiry of its own.
+   */
+  release?(target: Target, handle: string): Promise<void>;
+  /**
+   * Stops a job that nobody waits for any more, if it still runs. For collections only: a fix that is stopped in the middle is worse than one that is late.
+   * Throws TransportError. Absent where a job ends by itself soon enough.
+   */
+  cancel?(target: Target, handle: string): Promise<void>;
+  /** Several targets in one go; absent where each is asked by itself. */
+  readonly batches?: Batches;
+  /**
+   * The nodes of a cluster that the configuration names only by a tag or a label; none if it names none so. Throws TransportError.
+   * @param nameTag only those whose tag "Name" is this
+   */
+  discover?(cluster: string, nameTag?: string): Promise<readonly Discovered[]>;
+}
+
+/** One read-only job on several targets of one cluster. */
+export interface Batches {
+  /** Most targets of one batch. */
+  readonly size: number;
+  /**
+   * Starts the job on all targets, unless a job of this id was started before: then its handles. A result per target, in the order of the targets. Throws
+   * TransportError if it surely started nowhere; after any other error it may be called again.
+   */
+  start(targets: readonly Target[], job: Job): Promise<readonly Started[]>;
+  /** The ends of jobs, each as soon as it is known and has been read, one at a time; blocks up to `waitMs` while jobs run. What is not told runs still. */
+  poll(jobs: readonly BatchJob[], waitMs: number): AsyncIterable<{ readonly job: BatchJob; readonly state: JobState }>;
+  /** Stops what still runs of these jobs, which are of one batch. Throws TransportError. */
+  cancel(jobs: readonly BatchJob[]): Promise<void>;
+}
+export interface BatchJob {
+  readonly target: Target;
+  readonly handle: string;
+}
+/** `ok: false`: it surely did not start there; why, for people. */
+export type Started = { readonly ok: true; readonly handle: string } | { readonly ok: false; readonly reason: string };
+
+/** A node as the transport's own service knows it. All names are what the node or its owner says. */
+export interface Discovered {
+  /** Goes into {@link Target.address}. */
+  readonly address: string;
+  /** Host name ("ip-10-0-1-7.eu-central-1.compute.internal"), the name it was registered with, IP address: what people may call it by. Hostile. */
+  readonly names: readonly string[];
+  /** The cloud's own id of its machine (EC2: "i-…"), as the cluster has it: the same node by another transport. */
+  readonly machine?: string;
 }
 
 /** A node that a transport reaches. */
@@ -142,7 +209,7 @@ export interface Target {
   readonly name: string;
   readonly cluster: string;
   readonly transport: string;
-  /** What the transport needs to find it (an instance id, a node name); from the configuration, never from chat. */
+  /** What the transport needs to find it (an instance id, a node name); from the configuration or the transport's own service, never from chat. */
   readonly address: string;
 }
 
@@ -166,6 +233,8 @@ export interface Script {
   readonly parameters: Readonly<Record<string, ScriptParameter>>;
   /** The script is stopped after this. */
   readonly timeoutSeconds: number;
+  /** It changes the node: a fix. Whatever else runs may be kept from writing to the node's file systems. */
+  readonly changes?: true;
 }
 export interface ScriptParameter {
   /** An anchored RE2-safe pattern that every value matches. */
@@ -182,6 +251,10 @@ export interface Plan {
   readonly maxBytes: number;
   readonly intervalSeconds: number;
   readonly budgetSeconds: number;
+  /** Patterns (`sed -E`) of what is blacked out besides the usual. */
+  readonly redact?: readonly string[];
+  /** The commands look at the network namespace of one pod, which the parameter `uid` names. */
+  readonly inPod?: true;
 }
 
 /** What a fix runs. */
@@ -208,6 +281,16 @@ export interface FixRun {
   readonly steps: readonly { readonly command: string; readonly exitCode: number; readonly output: string }[];
 }
 
+/** What a collection's answer is read with. `truncated`: the transport could not deliver all of it. */
+export interface CaptureAbout {
+  readonly nonce: string;
+  readonly plan: Plan;
+  readonly target: string;
+  readonly transport: string;
+  readonly startedAt: string;
+  readonly truncated: boolean;
+}
+
 /** Turns plans into scripts, and what scripts print back into data. */
 export interface Scripts {
   collect(plan: Plan): Script;
@@ -215,7 +298,9 @@ export interface Scripts {
   /** Reads the marker of a fix run. */
   readonly fixStatus: Script;
   /** Throws with a sentence for people if the output holds no frame with this nonce. */
-  readCapture(stdout: string, options: { nonce: string; plan: Plan; target: string; transport: string; startedAt: string; truncated: boolean }): Capture;
+  readCapture(stdout: string, about: CaptureAbout): Capture;
+  /** The same of a long answer in pieces, never all of it in memory. What the source throws is passed on. */
+  readLongCapture(stdout: AsyncIterable<Uint8Array>, about: CaptureAbout): Promise<Capture>;
   readFix(stdout: string, nonce: string): FixRun;
   /** "none": no run was ever started; "unfinished": it was started and did not report. */
   readFixStatus(stdout: string, nonce: string): "none" | "unfinished" | FixRun["outcome"];
@@ -230,6 +315,10 @@ export type JobState =
       readonly stdout: string;
       readonly stderr: string;
       readonly truncated: boolean;
+      /** All of an answer that is too long for `stdout`, which then holds only its beginning. Fetched anew with each call. Throws TransportError. */
+      readonly whole?: () => AsyncIterable<Uint8Array>;
+      /** How it ran, where that is not the usual way ("image's tools: the node has no shell"). For people; at most 40 characters, because captures keep it. */
+      readonly note?: string;
       /** From transports that hold captures instead of running scripts (replay). */
       readonly capture?: Capture;
     }
@@ -257,6 +346,90 @@ export type Resolution =
 
 export interface Targets {
   resolve(name: string): Promise<Resolution>;
+}
+
+// ---- pods and services -------------------------------------------------------------------------------------------------------------------
+
+/** A pod or a service by its name, as somebody typed it: namespace and name are DNS names, or it is refused. */
+export interface WorkloadName {
+  readonly kind: "pod" | "service";
+  /** Where two clusters have one of that name. */
+  readonly cluster?: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of a service: the node from which it is called. */
+  readonly from?: string;
+}
+
+/** A pod, as its cluster knows it. All texts are what people and programs wrote into the cluster. */
+export interface PodPlace {
+  readonly kind: "pod";
+  readonly cluster: string;
+  /** Name of its node in the cluster. */
+  readonly node: string;
+  /** What its cgroups are named by: a UUID, or the 32 hex digits of a static pod. */
+  readonly uid: string;
+  /** It has no network namespace of its own: the node's is its. */
+  readonly hostNetwork: boolean;
+  readonly phase: string;
+  readonly addresses: readonly string[];
+  /** At most 20. `state`: "running", or why not ("CrashLoopBackOff"). */
+  readonly containers: readonly { readonly name: string; readonly ready: boolean; readonly restarts: number; readonly state: string }[];
+}
+
+/** A service with what stands behind it. */
+export interface ServicePlace {
+  readonly kind: "service";
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** "ClusterIP", "NodePort", "LoadBalancer", "ExternalName". */
+  readonly type: string;
+  /** None of a headless service. */
+  readonly addresses: readonly string[];
+  readonly ports: readonly ServicePort[];
+  /** At most 200; `more` were left out. */
+  readonly endpoints: readonly ServiceEndpoint[];
+  readonly more: number;
+  /** Nodes that are ready, by name; at most 200. Empty where they may not be listed. */
+  readonly nodes: readonly string[];
+  /** It may leave out endpoints that are far away (internalTrafficPolicy Local, trafficDistribution, topology hints). */
+  readonly prefersNear: boolean;
+  /** What could not be asked, and what to do about it; for people. */
+  readonly problems: readonly string[];
+}
+export interface ServicePort {
+  /** Empty if it is the only one. */
+  readonly name: string;
+  /** "TCP", "UDP", "SCTP". */
+  readonly protocol: string;
+  readonly port: number;
+}
+/** An address behind one port of a service. */
+export interface ServiceEndpoint {
+  /** Of the service's port. */
+  readonly portName: string;
+  readonly protocol: string;
+  readonly address: string;
+  readonly port: number;
+  readonly ready: boolean;
+  /** It is on its way out; proxies may still send to it where nothing else is ready. */
+  readonly terminating: boolean;
+  readonly node?: string;
+  /** Name of the pod. */
+  readonly pod?: string;
+}
+
+/** `ambiguous`: several clusters have it. `unknown`: why, for people. */
+export type WorkloadResolution =
+  | { readonly kind: "found"; readonly place: PodPlace | ServicePlace }
+  | { readonly kind: "ambiguous"; readonly clusters: readonly string[] }
+  | { readonly kind: "unknown"; readonly reason: string };
+
+/** Looks pods and services up in their clusters. Reads only. */
+export interface Workloads {
+  /** Throws {@link TransportError} where a cluster could not be asked and no other one has it. */
+  find(asked: WorkloadName): Promise<WorkloadResolution>;
 }
 
 // ---- files that people have --------------------------------------------------------------------------------------------------------------
@@ -310,6 +483,8 @@ export interface Incident {
   readonly proposal?: string;
   /** Names of the nodes that the requester wanted it compared with. */
   readonly against?: readonly string[];
+  /** The pod or service that the requester asked about; `target` is then the node that was chosen for it. */
+  readonly workload?: WorkloadName;
   /** What it was read from instead of a node: names of files. Nobody vouches for it, so no fix is ever proposed, and it cannot be run again. */
   readonly sources?: readonly string[];
   /** Why it failed, for people. */
@@ -438,6 +613,8 @@ export interface Chat {
 export interface Ports {
   readonly work: Work;
   readonly targets: Targets;
+  /** Absent where no cluster's API is known. */
+  readonly workloads?: Workloads;
   /** The transport of a target. */
   transport(name: string): Transport;
   readonly scripts: Scripts;

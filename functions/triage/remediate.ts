@@ -1,6 +1,6 @@
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import { canonical, sha256 } from "./audit.ts";
-import { type Collected, collect, examine, loadDiagnosis } from "./collect.ts";
+import { type Collected, collect, examine, loadDiagnosis, release } from "./collect.ts";
 import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
 import { fixPlan, scriptParameters } from "./plan.ts";
 import { enough, mayApprove } from "./policy.ts";
@@ -31,14 +31,13 @@ export async function remediate(context: Context, approved: Approved): Promise<s
   const { durable, ports } = context;
   const { target, thread } = approved;
   const id = approved.request.incident;
-  await durable.step("tell-approved", async () => {
+  const locked = await durable.step("lock", async () => {
     const proposal = await proposalOf(ports, approved.proposal);
     await showProposal(context, proposal, "wrench", "Checking once more that the cause is still there…");
     const incident = await ports.store.update(id, { state: "fixing" }, []);
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, approved.diagnosis)));
-    return null;
+    return ports.store.lock(`${target.cluster}/${target.name}`, approved.proposal);
   });
-  const locked = await durable.step("lock", async () => ports.store.lock(`${target.cluster}/${target.name}`, approved.proposal));
   if (!locked) return finish(context, approved, { outcome: "refused", reason: "another fix is running on this node", steps: [] });
   try {
     const recheck = await collect(durable, ports, context.catalogue, id, target, "recheck");
@@ -92,8 +91,11 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
   const { durable, ports, catalogue } = context;
   const { target } = approved;
   const transport = ports.transport(target.transport);
-  const { nonce, statusNonce } = await durable.step("fix-nonce", async () => ({ nonce: ports.random(32), statusNonce: ports.random(32) }));
-  const proposal = await durable.step("fix-proposal", () => proposalOf(ports, approved.proposal));
+  const { nonce, statusNonce, proposal } = await durable.step("fix-plan", async () => ({
+    nonce: ports.random(32),
+    statusNonce: ports.random(32),
+    proposal: await proposalOf(ports, approved.proposal),
+  }));
   const fix = fixOf(catalogue, proposal);
   const job: Job = { id: proposal.id, script: ports.scripts.fix(fixPlan(fix)), parameters: scriptParameters(fix, proposal.parameters), nonce };
   let handle: string | undefined;
@@ -119,10 +121,9 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
     handle = found;
   }
   const started = handle;
-  let lost: string;
-  let ended = false;
+  let result: Outcome | { lost: string; ended?: boolean };
   try {
-    const result = await durable.poll<Outcome | { lost: string; ended?: boolean }>("fix-poll", 60, async () => {
+    result = await durable.poll<Outcome | { lost: string; ended?: boolean }>("fix-poll", 60, async () => {
       const state = await transport.poll(target, started, 8000);
       if (state.state === "running") return { done: false, afterSeconds: 2 };
       if (state.state === "not-run") return { done: true, value: { outcome: "failed", reason: `it never ran: ${state.reason}`, steps: [] } };
@@ -135,13 +136,12 @@ async function runFix(context: Context, approved: Approved): Promise<Outcome> {
         return { done: true, value: { lost: reason, ended: true } };
       }
     });
-    if ("outcome" in result) return result;
-    lost = result.lost;
-    ended = result.ended === true;
+    await release(durable, ports, transport, target, started, "fix");
   } catch (error) {
-    lost = (error as Error).message;
+    // not released: it may be running still, and a fix that is stopped in the middle is worse than what is left behind, which expires
+    result = { lost: (error as Error).message };
   }
-  return askMarker(context, approved, lost, statusNonce, ended);
+  return "outcome" in result ? result : askMarker(context, approved, result.lost, statusNonce, result.ended === true);
 }
 
 /** The last resort: what does the run marker on the node say? `ended`: the script has surely come to its end. */
@@ -152,13 +152,15 @@ async function askMarker({ durable, ports }: Context, approved: Approved, lost: 
     // read-only: unlike the fix it may be started again after a crash
     const handle = await durable.step(
       "marker-start",
-      async () => (await transport.find(approved.target, job.id)) ?? (await transport.start(approved.target, job)),
+      async () => (await transport.find(approved.target, job.id, true)) ?? (await transport.start(approved.target, job)),
     );
-    const status = await durable.poll("marker-poll", 20, async () => {
-      const state = await transport.poll(approved.target, handle, 8000);
-      if (state.state === "running") return { done: false, afterSeconds: 2 };
-      return { done: true, value: state.state === "done" ? ports.scripts.readFixStatus(state.stdout, nonce) : "unreadable" };
-    });
+    const status = await durable
+      .poll("marker-poll", 20, async () => {
+        const state = await transport.poll(approved.target, handle, 8000);
+        if (state.state === "running") return { done: false, afterSeconds: 2 };
+        return { done: true, value: state.state === "done" ? ports.scripts.readFixStatus(state.stdout, nonce) : "unreadable" };
+      })
+      .finally(() => release(durable, ports, transport, approved.target, handle, "marker"));
     if (status === "succeeded" || status === "failed" || status === "refused")
       return { outcome: status, reason: `${lost}; the node's run marker says it ${status}`, steps: [] };
     // the script makes its marker before it changes anything

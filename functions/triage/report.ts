@@ -5,6 +5,7 @@ import { type PreviewStep, preview } from "../rules/fix.ts";
 import type { Catalogue, Fix, Guide } from "../rules/load.ts";
 import { type UncheckedGroup, uncheckedGroups } from "../rules/unchecked.ts";
 import type { FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
+import { workloadWords } from "./workload.ts";
 
 /**
  * What the chat is told, as template name and plain data. How it looks is in templates/slack/; what is hostile in it is escaped there.
@@ -48,7 +49,7 @@ export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined
   return {
     template: "root",
     data: {
-      target: incident.target,
+      target: incident.workload === undefined ? incident.target : `${workloadWords(incident.workload)} on ${incident.target}`,
       icon: settled ? verdict.icon : state.icon,
       state: settled ? verdict.words : state.words,
       requester: incident.requester.id,

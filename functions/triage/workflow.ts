@@ -1,14 +1,31 @@
 import type { Catalogue } from "../rules/load.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { click } from "./click.ts";
-import { collect, examine, loadDiagnosis } from "./collect.ts";
+import { examine, loadDiagnosis } from "./collect.ts";
 import { collectAll, collectPool, tellComparison } from "./comparison.ts";
 import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
+import { collectEitherWay, tellInstead } from "./fallback.ts";
+import { tellInside } from "./inside.ts";
+import { PAGER, page } from "./page.ts";
 import { diagnosePaste, labelOf } from "./pasted.ts";
 import { terms } from "./policy.ts";
-import type { MessageRef, PasteRequest, Place, Ports, Proposal, ProposalState, Resolution, Target, TriageRequest, WorkEvent } from "./ports.ts";
+import type {
+  Message,
+  MessageRef,
+  PasteRequest,
+  Place,
+  Ports,
+  Proposal,
+  ProposalState,
+  Resolution,
+  Target,
+  TriageRequest,
+  WorkEvent,
+  WorkloadName,
+} from "./ports.ts";
 import { remediate } from "./remediate.ts";
 import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
+import { type Chosen, chooseNodes, chosenText } from "./workload.ts";
 
 /** The one durable function: a triage, files or text that somebody dropped, or a click on a button. */
 export function work(context: Context, event: WorkEvent): Promise<TriageResult> {
@@ -19,6 +36,8 @@ export function work(context: Context, event: WorkEvent): Promise<TriageResult> 
       return paste(context, event.request);
     case "click":
       return click(context, event.click);
+    case "page":
+      return page(context, event.page);
   }
 }
 
@@ -39,6 +58,7 @@ export async function triage(context: Context, request: TriageRequest): Promise<
   const { durable, ports } = context;
   const place = request.place ?? { channel: "cli" };
   try {
+    if (request.workload !== undefined) return await triageWorkload(context, request, request.workload, place);
     const resolution = await durable.step("resolve", async () => ports.targets.resolve(request.target));
     if (resolution.kind !== "found") return await tellUnknown(context, request, place, request.target, resolution);
     const peers: Target[] = [];
@@ -56,6 +76,18 @@ export async function triage(context: Context, request: TriageRequest): Promise<
   }
 }
 
+/** A pod or a service: the node that was chosen for it is triaged as any other, and the thread says why that one, and what else was seen. */
+async function triageWorkload(context: Context, request: TriageRequest, workload: WorkloadName, place: Place): Promise<TriageResult> {
+  const { durable, ports } = context;
+  const choice = await chooseNodes(context, workload);
+  if (choice.kind === "chosen") return run(context, request, choice.chosen.node.target, [], place, choice.chosen);
+  await durable.step("tell-unknown", async () => {
+    await answerTo(ports, request, place, "unknown", noteMessage("grey_question", choice.text));
+    return null;
+  });
+  return { outcome: choice.outcome };
+}
+
 async function tellUnknown(
   { durable, ports }: Context,
   request: TriageRequest,
@@ -63,13 +95,29 @@ async function tellUnknown(
   name: string,
   resolution: Exclude<Resolution, { kind: "found" }>,
 ): Promise<TriageResult> {
-  const names = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => target.name);
+  const names = resolution.kind === "unknown" ? resolution.suggestions : distinct(resolution.candidates);
   await durable.step("tell-unknown", async () => {
-    await ports.chat.whisper(place, request.requester, unknownTargetMessage(name, names));
+    await answerTo(ports, request, place, "unknown", unknownTargetMessage(name, names));
     return null;
   });
   return { outcome: resolution.kind };
 }
+
+/** To whoever asked, alone; what a page asked, the channel is told. */
+async function answerTo(
+  ports: Ports,
+  { incident, requester }: Pick<TriageRequest, "incident" | "requester">,
+  place: Place,
+  key: string,
+  message: Message,
+): Promise<void> {
+  if (requester.id === PAGER.id) await ports.chat.post(`${incident}/${key}`, place, message);
+  else await ports.chat.whisper(place, requester, message);
+}
+
+/** What to type to mean just one of them: the name, with its cluster where two clusters have it. */
+const distinct = (targets: readonly Target[]): readonly string[] =>
+  targets.map(({ name, cluster }) => (targets.filter((other) => other.name === name).length === 1 ? name : `${cluster}/${name}`));
 
 /** Two names may mean one node (its name and its address). */
 async function tellSame({ durable, ports }: Context, request: TriageRequest, place: Place, target: Target): Promise<TriageResult> {
@@ -135,7 +183,7 @@ async function fail(
       // the bot may not be able to post there; the person who asked can still be reached
       ports.log("warn", "a failure could not be posted", { incident: id, problem: (error as Error).message });
       return durable.step("whisper-failure", async () => {
-        await ports.chat.whisper(place, request.requester, note);
+        await answerTo(ports, request, place, "failure", note);
         return null;
       });
     });
@@ -154,10 +202,11 @@ async function fail(
 /** An incident has one proposal. */
 const proposalId = (incident: string): string => `${incident}-fix`;
 
-async function run(context: Context, request: TriageRequest, target: Target, against: readonly Target[], place: Place): Promise<TriageResult> {
+async function run(context: Context, request: TriageRequest, target: Target, against: readonly Target[], place: Place, chosen?: Chosen): Promise<TriageResult> {
   const { durable, ports, catalogue, report } = context;
   const id = request.incident;
-  const asked = against.length === 0 ? {} : { against: against.map(({ name }) => name) };
+  const { workload } = request;
+  const asked = { ...(against.length === 0 ? {} : { against: against.map(({ name }) => name) }), ...(workload === undefined ? {} : { workload }) };
   const thread = await durable.step("open", async () => {
     const now = ports.now().toISOString();
     const incident = await ports.store.open(
@@ -170,10 +219,24 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     return ref;
   });
   const inThread = threadOf(thread);
+  if (request.because !== undefined) {
+    const because = `A page asked for it: ${request.because}`;
+    await durable.step("tell-because", async () => {
+      await ports.chat.post(`${id}/because`, inThread, noteMessage("rotating_light", because));
+      return null;
+    });
+  }
+
+  if (workload !== undefined && chosen !== undefined) {
+    await durable.step("tell-workload", async () => {
+      await ports.chat.post(`${id}/workload`, inThread, noteMessage("information_source", chosenText(workload, chosen)));
+      return null;
+    });
+  }
 
   const looked =
     against.length === 0
-      ? { node: await collect(durable, ports, catalogue, id, target, "collect"), peers: [] }
+      ? { node: await collectEitherWay(durable, ports, catalogue, id, target, "collect"), peers: [] }
       : await collectAll(context, id, target, against);
   const collected = looked.node;
   if (!collected.ok) {
@@ -187,6 +250,9 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     });
     return { outcome: "not-collected" };
   }
+  await tellInstead(context, id, inThread, "instead", [{ target, collected }, ...looked.peers]);
+  // whatever comes after goes the way that worked
+  const reached = collected.instead?.target ?? target;
 
   const examined = await durable.step("diagnose", async () => {
     const { key, diagnosis } = await examine(ports, catalogue, collected.key);
@@ -200,7 +266,7 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
         diagnosis: sha256(canonical(diagnosis)),
       }),
     ]);
-    return { key };
+    return { key, causes: diagnosis.causes.length };
   });
   await durable.step("tell-diagnosis", async () => {
     const diagnosis = await loadDiagnosis(ports, examined.key);
@@ -215,8 +281,11 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     return null;
   });
 
-  const peers = against.length > 0 ? looked.peers : await collectPool(context, id, target, examined.key);
+  const peers = against.length > 0 ? looked.peers : examined.causes > 0 ? [] : await collectPool(context, id, target);
+  if (against.length === 0) await tellInstead(context, id, inThread, "instead-peers", peers);
   if (peers.length > 0) await tellComparison(context, id, inThread, { target, capture: collected.key }, peers, against.length === 0);
+
+  if (workload !== undefined && chosen !== undefined) await tellInside(context, id, inThread, { asked: workload, chosen, reached, capture: collected.key });
 
   const proposed = await durable.step("propose", async () => propose(ports, catalogue, request, target, examined.key));
   if (proposed.kind === "none") return { outcome: "diagnosed" };
@@ -249,7 +318,8 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     const draft = auditDraft(ports, "expired", SYSTEM, { proposal: proposed.id });
     return (await ports.store.transition(proposed.id, pending, { state: "expired" }, draft)).proposal.state;
   });
-  if (decided === "approved") return { outcome: await remediate(context, { request, target, thread, proposal: proposed.id, diagnosis: examined.key }) };
+  if (decided === "approved")
+    return { outcome: await remediate(context, { request, target: reached, thread, proposal: proposed.id, diagnosis: examined.key }) };
   if (decided !== "dismissed" && decided !== "expired") throw new Error("the approval was answered, but no decision is on record");
   await durable.step(`tell-${decided}`, async () => {
     await close(context, await proposalOf(ports, proposed.id), thread, examined.key, decided);

@@ -35,3 +35,18 @@ export function isSigned(request: IncomingMessage, service: string): boolean {
     header,
   );
 }
+
+/** The id of the access key that signed a request; "" if none did. */
+export const accessKeyOf = (request: IncomingMessage): string => /Credential=([^/]+)\//.exec(request.headers.authorization ?? "")?.[1] ?? "";
+
+/** What a service whose clock is ahead of ours by `offset` ms says of a request that is more than five minutes off; undefined if it is not. */
+export function skewOf(request: IncomingMessage, offset: number): string | undefined {
+  const stamp = String(request.headers["x-amz-date"]);
+  const at = Date.parse(stamp.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, "$1-$2-$3T$4:$5:$6Z"));
+  const now = Date.now() + offset;
+  if (Math.abs(now - at) <= 300_000) return undefined;
+  const time = (ms: number) => new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, "");
+  return now > at
+    ? `Signature expired: ${stamp} is now earlier than ${time(now - 300_000)} (${time(now)} - 5 min.)`
+    : `Signature not yet current: ${stamp} is still later than ${time(now + 300_000)} (${time(now)} + 5 min.)`;
+}

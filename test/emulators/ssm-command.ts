@@ -57,6 +57,7 @@ export const refusals: Record<string, { status: string; details: string }> = {
   undeliverable: { status: "Failed", details: "Undeliverable" },
   terminated: { status: "Failed", details: "Terminated" },
   "access-denied": { status: "Failed", details: "AccessDenied" },
+  "invalid-platform": { status: "Failed", details: "InvalidPlatform" },
 };
 
 /** Times on the wire: seconds since 1970. */

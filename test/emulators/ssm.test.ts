@@ -272,6 +272,44 @@ test("DescribeInstanceInformation: filters, pages, hybrid nodes, stale status", 
   expect(second.NextToken).toBeUndefined();
 });
 
+test("DescribeInstanceInformation: by tags, all of them; never mixed with other filters", async () => {
+  emulator.agents.set(id1, { name: "node1", enter: [], tags: { team: "net", Name: "web" } });
+  emulator.agents.set(hybrid, { name: "edge3", enter: [], tags: { team: "net" }, registered: "till", platform: "Windows", lastPing: new Date(1_000_000) });
+  const describeBy = (...Filters: { Key: string; Values: string[] }[]) => ssm.send(new DescribeInstanceInformationCommand({ Filters }));
+  const team = { Key: "tag:team", Values: ["net", "sre"] };
+  expect((await describeBy(team)).InstanceInformationList?.map(({ InstanceId }) => InstanceId)).toEqual([id1, hybrid]);
+  expect((await describeBy(team, { Key: "tag:Name", Values: ["web"] })).InstanceInformationList?.map(({ InstanceId }) => InstanceId)).toEqual([id1]);
+  expect((await describeBy({ Key: "PlatformType", Values: ["Windows"] })).InstanceInformationList).toMatchObject([
+    { InstanceId: hybrid, Name: "till", PlatformType: "Windows", LastPingDateTime: new Date(1_000_000) },
+  ]);
+  expect(await error(describeBy(team, { Key: "PingStatus", Values: ["Online"] }))).toContain("Tag filters can't be combined");
+  expect(await error(describeBy({ Key: "InstanceIds", Values: Array(101).fill(id1) }))).toContain("ValidationException");
+});
+
+test("ListCommands by document and by time", async () => {
+  for (const name of ["one", "two"]) emulator.register(name, document(["true"]));
+  for (const DocumentName of ["one", "two", "one"]) await send({ DocumentName });
+  const count = async (key: "DocumentName" | "InvokedAfter" | "InvokedBefore", value: string) =>
+    (await ssm.send(new ListCommandsCommand({ Filters: [{ key, value }] }))).Commands?.length;
+  const [past, future] = [-60_000, 60_000].map((ms) => `${new Date(Date.now() + ms).toISOString().slice(0, 19)}Z`) as [string, string];
+  expect([await count("DocumentName", "one"), await count("DocumentName", "three")]).toEqual([2, 0]);
+  expect([await count("InvokedAfter", past), await count("InvokedAfter", future), await count("InvokedBefore", future)]).toEqual([3, 0, 3]);
+  await expect(count("InvokedAfter", "yesterday")).rejects.toThrow("isn't valid");
+});
+
+test("a node that is terminated while its script runs ends as undeliverable; a node that only answers runs nothing", async () => {
+  emulator.register("test", document(["sleep 60"]));
+  emulator.agents.set(id2, { name: "node2", enter: [], answer: () => ({ stdout: "canned", code: 3 }) });
+  const command = await send({ InstanceIds: [id1, id2] });
+  await get(command).catch(() => undefined);
+  expect(await get(command)).toMatchObject({ Status: "InProgress" });
+  emulator.agents.delete(id1);
+  await get(command);
+  expect(await get(command)).toMatchObject({ Status: "Failed", StatusDetails: "Undeliverable", ResponseCode: -1 });
+  await get(command, id2).catch(() => undefined);
+  expect(await get(command, id2)).toMatchObject({ StandardOutputContent: "canned", ResponseCode: 3 });
+});
+
 test("documents: created, read, updated; bad ones refused", async () => {
   const Content = JSON.stringify(document(["true"]));
   await ssm.send(new CreateDocumentCommand({ Name: "doc", Content, DocumentType: "Command" }));
@@ -311,6 +349,25 @@ describe("the service itself goes wrong", () => {
     await retrying.send(new SendCommandCommand({ DocumentName: "test", InstanceIds: [id1] }));
     retrying.destroy();
     expect((await ssm.send(new ListCommandsCommand({}))).Commands).toHaveLength(2);
+  });
+
+  test("a clock that is an hour off is refused, either way; an SDK that may repeat learns the time from the refusal", async () => {
+    for (const [offset, words] of [
+      [3_600_000, "Signature expired"],
+      [-3_600_000, "Signature not yet current"],
+    ] as const) {
+      emulator.clockOffset = offset;
+      const strict = new SSMClient({ region: "us-east-1", credentials, endpoint: emulator.url, maxAttempts: 1 });
+      expect(await error(strict.send(new ListCommandsCommand({})))).toContain(`InvalidSignatureException: ${words}`);
+      await strict.send(new ListCommandsCommand({}));
+      strict.destroy();
+    }
+  });
+
+  test("a refused node is not always named", async () => {
+    emulator.register("test", document(["true"]));
+    emulator.terse = true;
+    expect(await error(sendRaw({ InstanceIds: [id1, "i-0000000000000000f"] }))).toMatch(/^InvalidInstanceId: (?:UnknownError)?$/);
   });
 
   test("unsigned requests are refused", async () => {

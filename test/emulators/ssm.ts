@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
-import { isSigned, listen } from "./http.ts";
+import { accessKeyOf, isSigned, listen, skewOf } from "./http.ts";
 import { type S3Emulator, startS3 } from "./s3.ts";
-import { clip, runStep } from "./ssm-agent.ts";
+import { clip, runStep, type StepRun } from "./ssm-agent.ts";
 import { commandView, final, type Invocation, invocationView, refusals, resultView, type SendCommandInput, type SentCommand, seconds } from "./ssm-command.ts";
 import { bindParameters, bindSteps, type Document, readDocument, SsmError, type Values } from "./ssm-document.ts";
 
@@ -13,13 +13,23 @@ export interface SsmAgent {
   ping?: "Online" | "ConnectionLost" | "Inactive";
   /**
    * What becomes of a command that was accepted. Default: it runs.
-   * delayed: Pending for ever · delivery-timeout, undeliverable, terminated, access-denied: ends so at the second look, without running ·
+   * delayed: Pending for ever · delivery-timeout, undeliverable, terminated, access-denied, invalid-platform: ends so at the second look, without running ·
    * hang: InProgress for ever, without running · mute: it runs, but its end is never reported.
    */
-  delivery?: "delayed" | "delivery-timeout" | "undeliverable" | "terminated" | "access-denied" | "hang" | "mute";
+  delivery?: "delayed" | "delivery-timeout" | "undeliverable" | "terminated" | "access-denied" | "invalid-platform" | "hang" | "mute";
   /** False: an agent before 3.3.2746.0, which knows no interpolationType. */
   environment?: boolean;
   ip?: string;
+  tags?: Readonly<Record<string, string>>;
+  /** The name that a hybrid node was registered with. */
+  registered?: string;
+  platform?: "Linux" | "Windows" | "MacOS";
+  /** When it last answered. Default now. */
+  lastPing?: Date;
+  /** What the policy of whoever asks says of this node: it may be asked for everything, but no command may be sent to it. */
+  forbidden?: boolean;
+  /** Stands for running the script, where nothing shall run: what it prints, by its environment variables. */
+  answer?: (environment: Readonly<Record<string, string>>) => { readonly stdout: string | Buffer; readonly stderr?: string; readonly code?: number };
 }
 
 /** How many calls pretend to know nothing yet, as the real service does for a moment. Counts, not times, so that tests are repeatable. */
@@ -50,9 +60,17 @@ export interface SsmEmulator {
   s3: S3Emulator;
   /** By instance id; may be changed at any time. */
   agents: Map<string, SsmAgent>;
+  /** Of Parameter Store, by name. */
+  parameters: Map<string, string>;
   lag: SsmLag;
-  /** Every request in order, with its decoded body. */
-  requests: { operation: string; input: Record<string, unknown> }[];
+  /** Every request in order, with its decoded body and the id of the access key that signed it. */
+  requests: { operation: string; input: Record<string, unknown>; accessKey: string }[];
+  /** The service's clock is ahead of ours by so many milliseconds; requests that are more than five minutes off are refused. */
+  clockOffset: number;
+  /** InvalidInstanceId says nothing more, as the real service at times does. */
+  terse: boolean;
+  /** Most invocations that were open at one time. */
+  mostRunning(): number;
   /** Make a Command document (an object or its text) known under a name, as a deployment does; a new version when it exists. */
   register(name: string, document: unknown): void;
   fail(fault: SsmFault): void;
@@ -75,10 +93,12 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
   const agents = new Map(Object.entries(options.agents ?? {}));
   const lag: SsmLag = { invocation: 1, list: 1, commands: 0, object: 0, ...options.lag };
   const documents = new Map<string, { text: string; document: Document }[]>();
+  const parameters = new Map<string, string>();
   const commands: SentCommand[] = [];
   const faults: SsmFault[] = [];
   const requests: SsmEmulator["requests"] = [];
   const running = new Set<Promise<void>>();
+  const state = { clockOffset: 0, terse: false, mostRunning: 0 };
 
   function save(name: string, text: string): string {
     const versions = documents.get(name) ?? [];
@@ -130,7 +150,12 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
       const plugin = invocation.plugins[index];
       if (plugin === undefined || invocation.cancel.signal.aborted) break;
       plugin.start = new Date();
-      const run = await runStep(agent.enter, invocation.instanceId, step, invocation.cancel.signal);
+      const run =
+        agent.answer === undefined
+          ? await runStep(agent.enter, invocation.instanceId, step, invocation.cancel.signal)
+          : answered(agent.answer(step.environment));
+      // the node went away: nobody hears how it ended
+      if (!agents.has(invocation.instanceId)) return;
       // outputs are uploaded before the end is reported; empty ones are not uploaded
       const folder = [prefix, command.id, invocation.instanceId, "awsrunShellScript", step.name].filter(Boolean).join("/");
       if (bucket !== undefined && run.stdout.length > 0) s3.put(bucket, `${folder}/stdout`, run.stdout, lag.object);
@@ -160,9 +185,11 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
     const { document, version } = load(input.DocumentName, input.DocumentVersion);
     const values = bindParameters(document, input.Parameters ?? {});
     if (new Set(ids).size < ids.length) throw new SsmError("DuplicateInstanceId", "You can't specify a managed node ID in more than one association.");
+    const forbidden = ids.find((id) => agents.get(id)?.forbidden === true);
+    if (forbidden !== undefined) throw new SsmError("AccessDeniedException", denied("ssm:SendCommand", forbidden));
     const bad = ids.filter((id) => !accepts(agents.get(id)));
     if (bad.length > 0 || ids.length === 0)
-      throw new SsmError("InvalidInstanceId", `Instances [[${bad.join(", ")}]] not in a valid state for account ${account}`);
+      throw new SsmError("InvalidInstanceId", state.terse ? "" : `Instances [[${bad.join(", ")}]] not in a valid state for account ${account}`);
 
     const command: SentCommand = {
       id: randomUUID(),
@@ -198,14 +225,16 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
     for (const invocation of command.invocations.filter(({ status }) => status === "InProgress")) {
       const run = execute(command, document, values, invocation).finally(() => running.delete(run));
       running.add(run);
+      state.mostRunning = Math.max(state.mostRunning, running.size);
     }
     return { Command: commandView(command) };
   }
 
   /** Someone looks at the invocation: a command that will not be delivered ends so at the second look. */
   function look(invocation: Invocation): void {
-    const refusal = refusals[agents.get(invocation.instanceId)?.delivery ?? ""];
-    if (refusal === undefined || invocation.status !== "Pending") return;
+    const gone = !agents.has(invocation.instanceId) && !final.has(invocation.status);
+    const refusal = gone ? refusals["undeliverable"] : refusals[agents.get(invocation.instanceId)?.delivery ?? ""];
+    if (refusal === undefined || (!gone && invocation.status !== "Pending")) return;
     invocation.pending -= 1;
     if (invocation.pending >= 0) return;
     for (const item of [invocation, ...invocation.plugins]) Object.assign(item, refusal);
@@ -247,8 +276,10 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
   }
 
   function listCommands(input: Input): unknown {
+    const filters = (input["Filters"] ?? []) as { key: string; value: string }[];
     const matching = commands
       .filter(({ id }) => input["CommandId"] === undefined || id === input["CommandId"])
+      .filter((command) => filters.every((filter) => passes(command, filter)))
       .filter(({ invocations }) => input["InstanceId"] === undefined || invocations.some(({ instanceId }) => instanceId === input["InstanceId"]))
       .filter((command) => {
         if (command.hiddenFromCommands === 0) return true;
@@ -280,9 +311,14 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
       InstanceIds: (id) => id,
       PingStatus: (_id, agent) => agent.ping ?? "Online",
       ResourceType: (id) => (id.startsWith("mi-") ? "ManagedInstance" : "EC2Instance"),
+      PlatformType: (_id, agent) => agent.platform ?? "Linux",
     };
+    const tagged = filters.filter(({ Key }) => Key.startsWith("tag:"));
+    if (tagged.length > 0 && tagged.length < filters.length) throw new SsmError("InvalidFilterKey", "Tag filters can't be combined with other filter types.");
+    for (const { Values } of filters) limit("filters.values", Values.length, 1, 100);
     const chosen = [...agents].filter(([id, agent]) =>
       filters.every(({ Key, Values }) => {
+        if (Key.startsWith("tag:")) return Values.includes(agent.tags?.[Key.slice(4)] ?? "");
         const field = fields[Key];
         if (field === undefined) throw new SsmError("InvalidInstanceInformationFilterValue", `The emulator knows no filter ${Key}.`);
         return Values.includes(field(id, agent));
@@ -294,15 +330,16 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
       InstanceInformationList: items.map(([id, agent]) => ({
         InstanceId: id,
         PingStatus: agent.ping ?? "Online",
-        LastPingDateTime: seconds(new Date()),
+        LastPingDateTime: seconds(agent.lastPing ?? new Date()),
         AgentVersion: agent.environment === false ? "3.2.2303.0" : "3.3.3050.0",
         IsLatestVersion: agent.environment !== false,
-        PlatformType: "Linux",
+        PlatformType: agent.platform ?? "Linux",
         PlatformName: "Debian GNU/Linux",
         PlatformVersion: "12",
         ResourceType: id.startsWith("mi-") ? "ManagedInstance" : "EC2Instance",
         IPAddress: agent.ip ?? "10.0.0.1",
         ComputerName: agent.name,
+        ...(agent.registered === undefined ? {} : { Name: agent.registered }),
       })),
     };
   }
@@ -331,19 +368,27 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
       const { text, version } = load(name, input["DocumentVersion"] as string | undefined);
       return { Name: name, Content: text, DocumentVersion: version, DocumentType: "Command", DocumentFormat: "JSON", Status: "Active" };
     },
+    GetParameter: (input) => {
+      const value = parameters.get(String(input["Name"]));
+      if (value === undefined) throw new SsmError("ParameterNotFound", "");
+      return { Parameter: { Name: input["Name"], Type: "SecureString", Value: value, Version: 1, DataType: "text" } };
+    },
     DescribeDocument: (input) => ({ Document: description(String(input["Name"]), input["DocumentVersion"] as string | undefined) }),
   };
 
   const server = await listen((request, body, response) => {
-    const answer = (status: number, content: unknown) => {
-      response.writeHead(status, { "content-type": "application/x-amz-json-1.1", "x-amzn-requestid": randomUUID() }).end(JSON.stringify(content));
+    const answer = (status: number, content: unknown, date = new Date()) => {
+      const headers = { "content-type": "application/x-amz-json-1.1", "x-amzn-requestid": randomUUID(), date: date.toUTCString() };
+      response.writeHead(status, headers).end(JSON.stringify(content));
     };
     const operation = String(request.headers["x-amz-target"]).replace("AmazonSSM.", "");
     if (!isSigned(request, "ssm")) return answer(403, { __type: "MissingAuthenticationTokenException", message: "Missing Authentication Token" });
+    const skew = skewOf(request, state.clockOffset);
+    if (skew !== undefined) return answer(400, { __type: "InvalidSignatureException", message: skew }, new Date(Date.now() + state.clockOffset));
     const run = operations[operation];
     if (run === undefined) return answer(400, { __type: "UnknownOperationException", message: `The emulator has no ${operation}` });
     const input = JSON.parse(body.toString()) as Input;
-    requests.push({ operation, input });
+    requests.push({ operation, input, accessKey: accessKeyOf(request) });
     const fault = faults.find((item) => item.times > 0 && (item.operation === operation || item.operation === "*"));
     if (fault !== undefined) fault.times -= 1;
     if (fault !== undefined && fault.error !== "drop") return answer(fault.error.status ?? 400, { __type: fault.error.type, message: fault.error.message });
@@ -362,8 +407,22 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
     s3url: s3.url,
     s3,
     agents,
+    parameters,
     lag,
     requests,
+    get clockOffset() {
+      return state.clockOffset;
+    },
+    set clockOffset(value) {
+      state.clockOffset = value;
+    },
+    get terse() {
+      return state.terse;
+    },
+    set terse(value) {
+      state.terse = value;
+    },
+    mostRunning: () => state.mostRunning,
     register: (name, document) => {
       save(name, typeof document === "string" ? document : JSON.stringify(document));
     },
@@ -386,6 +445,24 @@ export async function startSsm(options: { agents?: Record<string, SsmAgent>; lag
 
 /** SendCommand takes a node that is Online, and one of which the service does not know yet that it is not. */
 const accepts = (agent: SsmAgent | undefined): boolean => agent !== undefined && ((agent.ping ?? "Online") === "Online" || agent.delivery !== undefined);
+
+/** As the policy engine says it; of several resources it names one. */
+const denied = (action: string, id: string): string =>
+  `User: arn:aws:sts::${account}:assumed-role/netcheck/session is not authorized to perform: ${action} on resource: arn:aws:${id.startsWith("mi-") ? "ssm" : "ec2"}:us-east-1:${account}:${id.startsWith("mi-") ? "managed-instance" : "instance"}/${id} because no identity-based policy allows the ${action} action`;
+
+/** What a node that only answers printed, as if it had run. */
+function answered({ stdout, stderr = "", code = 0 }: ReturnType<NonNullable<SsmAgent["answer"]>>): StepRun {
+  return { code, ended: "exited", stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) };
+}
+
+/** One filter of ListCommands. Times are to the second. */
+function passes(command: SentCommand, { key, value }: { key: string; value: string }): boolean {
+  if (key === "DocumentName") return command.input.DocumentName === value;
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value)) throw new SsmError("InvalidFilterKey", `The value of ${key} isn't valid.`);
+  if (key === "InvokedAfter") return command.requested.getTime() >= Date.parse(value);
+  if (key === "InvokedBefore") return command.requested.getTime() <= Date.parse(value);
+  throw new SsmError("InvalidFilterKey", `The emulator knows no filter ${key}.`);
+}
 
 const instanceIdPattern = /^(i-(\w{8}|\w{17})|mi-\w{17})$/;
 const commandIdPattern = /^[\w-]{36}$/;

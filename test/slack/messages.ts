@@ -181,6 +181,22 @@ export const MESSAGES: Readonly<Record<string, Readonly<Record<string, unknown>>
     rollback: "iptables -w -D FORWARD 1",
   },
   note: { icon: "warning", text: "The node could not be reached.", incident: "" },
+  "workload/pod": {
+    icon: "large_orange_circle",
+    title: "Inside the pod shop/web-1",
+    table: "container  web  running\ninterface  eth0@if7  10.244.1.7/24  mtu 1410  up\nroute      0.0.0.0/0 via 10.244.1.1 dev eth0",
+    wrong: [
+      {
+        what: "The pod asked for its gateway 10.244.1.1 and got no answer (FAILED).",
+        lines: '$ ip -j neigh show\n1: {"dst":"10.244.1.1","dev":"eth0","state":["FAILED"]}',
+      },
+      { what: "The pod's resolv.conf names no nameserver: no name resolves in it.", lines: "" },
+    ],
+    more: 2,
+    unchecked: [{ reason: "socket: ss is not installed on the node" }],
+    note: "Seen in the pod's network namespace on node2. Nothing is fixed inside a pod.",
+  },
+  "workload/fine": { icon: "white_check_mark", title: "Inside the pod shop/web-1", table: "", wrong: [], more: 0, unchecked: [], note: "" },
   "note-again": { icon: "warning", text: "The triage failed: the node could not be reached.", incident: "inc-0123456789ab" },
   "unknown-target/near": { name: "nod1", suggestions: ["node1", "node2"] },
   "unknown-target/far": { name: "zzz", suggestions: [] },

@@ -435,6 +435,17 @@ describe("redaction", () => {
     expect(capture.redacted).toBe(marks);
   });
 
+  test.each(seds)("$name: and what somebody says is a secret, too", ({ box }) => {
+    const redact = ["ACME-[0-9]{4}", "/srv/(vault|keys)/[a-z]+", "Secret", "it's \\$[0-9]+", '"seed":"[^"]*"'];
+    const capture = collect(
+      plan([sh(`echo 'a ACME-1234 b ACME-12 /srv/vault/abc /srv/other'; echo "it's \\$5 {\\"seed\\":\\"x y\\"} token=abcdef"`)], { redact }),
+      ["dash"],
+      box?.(),
+    );
+    expect(outputOf(capture).text).toBe("a [redacted] b ACME-12 [redacted] /srv/other\n[redacted] {[redacted]} token=[redacted]\n");
+    expect(capture.redacted).toBe(5);
+  });
+
   test.each(seds)("$name: also on stderr, and with bytes that are no text", ({ box }) => {
     const capture = collect(plan([sh("echo token=abcdef >&2; printf 'a\\000\\377 secret=abcdef\\n\\000token: abcdef'")]), ["dash"], box?.());
     expect(outputOf(capture)).toMatchObject({ text: "a\0\ufffd secret=[redacted]\n\0token: [redacted]", stderr: "token=[redacted]\n" });

@@ -82,13 +82,27 @@ describe("ssm", () => {
   });
 
   test.each([
-    ["throttling", { type: "ThrottlingException", message: "Rate exceeded" }, { name: "TransportError", retryable: true }],
     ["a refusal", { type: "AccessDeniedException", message: "no" }, { name: "TransportError", retryable: false }],
     ["a server error", { type: "InternalServerError", message: "oops", status: 500 }, { name: "Error" }],
   ])("a start that meets %s", async (_what, error, expected) => {
     emulator.fail({ operation: "SendCommand", error, times: 1 });
     await expect(begin()).rejects.toMatchObject(expected);
     expect(emulator.requests).toHaveLength(1);
+  });
+
+  test("a throttled start was surely refused: sent again with growing pauses, and given up as retryable", async () => {
+    const pauses: number[] = [];
+    const random = () => {
+      pauses.push(pauses.length);
+      return 0;
+    };
+    const patient = ssmTransport({ cluster: () => ({ region: "eu-central-1" }), pollMs: 20, random });
+    emulator.throttle(3, "SendCommand");
+    expect(await result(patient, target, await begin(quick, patient))).toMatchObject({ state: "done", stdout: "done\n" });
+    expect([emulator.requests.filter(({ operation }) => operation === "SendCommand").length, pauses.length]).toEqual([4, 3]);
+    emulator.throttle(5, "SendCommand");
+    await expect(begin(quick, patient)).rejects.toMatchObject({ name: "TransportError", retryable: true });
+    await expect(begin(quick, patient)).resolves.toBeTypeOf("string");
   });
 
   test("a service that cannot be connected to was surely not asked", async () => {
@@ -99,7 +113,17 @@ describe("ssm", () => {
   test("an unregistered document and an unknown node are named", async () => {
     await expect(create().start(target, job("job-1", quick))).rejects.toThrow("the document is not registered");
     register(emulator, quick);
-    await expect(create().start({ ...target, address: "i-0000000000000000f" }, job("job-1", quick))).rejects.toThrow("its agent does not answer");
+    await expect(create().start({ ...target, address: "i-0000000000000000f" }, job("job-1", quick))).rejects.toThrow(
+      "Systems Manager does not know the node in this account and region",
+    );
+  });
+
+  test("a document that an upgrade changed since is refused: what was approved does not run as something else", async () => {
+    register(emulator, script("quick", "echo something else"));
+    await expect(create().start(target, job("job-1", quick))).rejects.toThrow(
+      expect.objectContaining({ name: "TransportError", retryable: false, message: expect.stringContaining("it was upgraded in the meantime") }),
+    );
+    expect(emulator.requests.filter(({ operation }) => operation === "SendCommand")).toHaveLength(1);
   });
 
   test("a value that does not match its pattern is refused by the service as well", async () => {
@@ -116,6 +140,7 @@ describe("ssm", () => {
     ["access-denied", "not-run"],
     ["delivery-timeout", "lost"], // not "not-run": an agent may have taken it
     ["undeliverable", "lost"],
+    ["invalid-platform", "not-run"],
   ];
   test.each(endings)("delivery %s: %s", async (delivery, state) => {
     emulator.agents.set(id, { name: "node1", enter: [], delivery });
@@ -143,7 +168,7 @@ describe("ssm", () => {
     const cut = { truncated: true, stdout: "x".repeat(24_000 - "--output truncated--".length) };
     emulator.lag.object = 100;
     expect(await result(create(), target, await begin(long))).toMatchObject({ ...cut, stderr: expect.stringContaining("s3://outputs/netcheck/") });
-    expect(await result(create({}), target, await begin(long, create({})))).toMatchObject({ ...cut, stderr: "" });
+    expect(await result(create({}), target, await begin(long, create({})))).toMatchObject({ ...cut, stderr: expect.stringContaining("set outputBucket") });
   });
 
   test("find reads every page, and looks twice because a command may be late in the list", async () => {

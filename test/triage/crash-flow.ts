@@ -7,7 +7,8 @@ import { slackChat } from "../../functions/slack/chat.ts";
 import { loadTemplates } from "../../functions/slack/render.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { scripts } from "../../functions/transports/script.ts";
-import type { Ports, WorkEvent } from "../../functions/triage/ports.ts";
+import type { Config } from "../../functions/triage/config.ts";
+import type { Ports, Transport, WorkEvent } from "../../functions/triage/ports.ts";
 import { configuredTargets } from "../../functions/triage/targets.ts";
 import { work } from "../../functions/triage/workflow.ts";
 import { pass, VirtualClock } from "../local/virtual-clock.ts";
@@ -30,8 +31,13 @@ export const remains = (directory: string, reached: (point: string) => void = ()
  * One life of a netcheck process on a folder: Alice asks, Bob approves as soon as there is a button (and again in each life: the same click delivered
  * again), the fix runs and is verified. Goes on where an earlier life was cut off.
  * @param reached called with a name before and after everything that leaves a trace outside of the process: calls of ports, and checkpoints
+ * @param other another configuration than the usual one, and its ways to the node
  */
-export async function live(directory: string, reached: (point: string) => void): Promise<{ triage: Execution | undefined; click: Execution | undefined }> {
+export async function live(
+  directory: string,
+  reached: (point: string) => void,
+  other: { readonly config: Config; readonly transport: (name: string, node: FileNode) => Transport } = { config: configOf(), transport: (_, node) => node },
+): Promise<{ triage: Execution | undefined; click: Execution | undefined }> {
   mkdirSync(directory, { recursive: true });
   appendFileSync(join(directory, "lives"), "x");
   const life = readFileSync(join(directory, "lives"), "utf8").length;
@@ -56,18 +62,17 @@ export async function live(directory: string, reached: (point: string) => void):
   const realStore = new SqliteStore(join(directory, "store.sqlite"));
   const store = watched("store", realStore);
   const { node, slack } = remains(directory, reached);
-  const transport = watched("transport", node);
   let dice = life * 1000;
   const ports: Ports = {
     work: watched("work", workOn(engine)),
-    targets: configuredTargets(async () => configOf()),
-    transport: () => transport,
+    targets: configuredTargets(async () => other.config),
+    transport: (name) => watched("transport", other.transport(name, node)),
     scripts,
     importer: importerOf({}),
     store,
     chat: watched("chat", slackChat({ client: slack.client, store, render, draw: async () => Buffer.from("a picture"), log: () => undefined })),
     members: async () => [BOB.id],
-    config: async () => configOf(),
+    config: async () => other.config,
     now: () => new Date(clock.now()),
     random: (digits) => String(++dice).padStart(digits, "0"),
     log: () => undefined,

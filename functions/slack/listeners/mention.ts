@@ -40,7 +40,7 @@ const MAX_FILES = 10;
 /** Kinds of messages that a person writes; the others are changes and notices. */
 const WRITTEN = new Set([undefined, "file_share", "thread_broadcast"]);
 
-type Asked = Exclude<WorkEvent, { kind: "click" }>;
+type Asked = Exclude<WorkEvent, { kind: "click" | "page" }>;
 
 /**
  * What a message asks for; undefined if it is nothing to us. Slack tells a message with a file and a mention as `app_mention`, as `message`, or as both:
@@ -71,8 +71,9 @@ export function readMention(
   if (files.length > 0) return { kind: "paste", request: { ...asker, files, text: "", problem: "" } };
   const asked = parseCommand(words);
   if (asked.kind === "help") return { kind: "paste", request: { ...asker, files, text: "", problem: asked.problem } };
-  const { target, against } = asked;
-  return { kind: "triage", request: { ...asker, target, ...(against.length === 0 ? {} : { against }) } };
+  const { target, against, workload } = asked;
+  const more = { ...(against.length === 0 ? {} : { against }), ...(workload === undefined ? {} : { workload }) };
+  return { kind: "triage", request: { ...asker, target, ...more } };
 }
 
 function sharedFile({ id, name, size, url_private_download: download, url_private: view }: FileObject): SharedFile {

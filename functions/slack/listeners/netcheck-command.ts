@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, SlackCommandMiddlewareArgs } from "@slack/bolt";
-import type { Message, Work } from "../../triage/ports.ts";
+import type { Message, Work, WorkloadName } from "../../triage/ports.ts";
 import type { Renderer } from "../render.ts";
 
 /** `/netcheck …`: must answer within 3 seconds, so it only reads the words and hands the work over. */
@@ -21,13 +21,16 @@ export function netcheckCommand(work: Work, render: Renderer) {
         requester: { id: command.user_id, team: command.team_id },
         place: { channel: command.channel_id, responseUrl: command.response_url },
         ...(asked.against.length === 0 ? {} : { against: asked.against }),
+        ...(asked.workload === undefined ? {} : { workload: asked.workload }),
       },
     });
     await ack();
   };
 }
 
-type Asked = { readonly kind: "help"; readonly problem: string } | { readonly kind: "triage"; readonly target: string; readonly against: readonly string[] };
+type Asked =
+  | { readonly kind: "help"; readonly problem: string }
+  | { readonly kind: "triage"; readonly target: string; readonly against: readonly string[]; readonly workload?: WorkloadName };
 
 /** As many peers as one command may name. */
 const MAX_PEERS = 3;
@@ -39,6 +42,8 @@ export function parseCommand(text: string): Asked {
   const words = text.trim().split(/\s+/).filter(Boolean);
   const [first, ...rest] = words;
   if (first === undefined || first.toLowerCase() === "help") return { kind: "help", problem: "" };
+  const kind = WORKLOADS.get(first.toLowerCase());
+  if (kind !== undefined) return parseWorkload(kind, rest);
   const [joint, ...others] = rest;
   const versus = joint !== undefined && /^(?:vs\.?|versus)$/i.test(joint);
   if (joint !== undefined && !versus)
@@ -52,6 +57,38 @@ export function parseCommand(text: string): Asked {
   const twice = names.find((name, index) => names.findIndex((other) => other.toLowerCase() === name.toLowerCase()) !== index);
   if (twice !== undefined) return { kind: "help", problem: `"${twice.slice(0, 80)}" is there twice; a node cannot be compared with itself.` };
   return { kind: "triage", target: first, against };
+}
+
+/** First words that are no node's name. */
+const WORKLOADS: ReadonlyMap<string, WorkloadName["kind"]> = new Map([
+  ["pod", "pod"],
+  ["svc", "service"],
+  ["service", "service"],
+]);
+/** What Kubernetes takes as a name; a pod's may hold dots. */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
+/** As netcheck.yaml takes the name of a cluster. */
+const CLUSTER = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
+
+/** `pod [cluster/]namespace/name` and `svc [cluster/]namespace/name [from node]`. */
+function parseWorkload(kind: WorkloadName["kind"], words: readonly string[]): Asked {
+  const [which, joint, node, ...more] = words;
+  const example = kind === "pod" ? "pod shop/web-1" : "svc shop/web";
+  if (which === undefined) return { kind: "help", problem: `Which ${kind}? Name it with its namespace, as in "${example}".` };
+  const parts = which.split("/");
+  const [name = "", namespace = "", cluster] = parts.toReversed();
+  const fits = LABEL.test(namespace) && (kind === "pod" ? SUBDOMAIN : LABEL).test(name) && (cluster === undefined || CLUSTER.test(cluster));
+  if (!fits || parts.length > 3)
+    return { kind: "help", problem: `"${which.slice(0, 80)}" is no ${kind} with its namespace; write it as in "${example}", or with the cluster before it.` };
+  const from = kind === "service" && joint?.toLowerCase() === "from" ? node : undefined;
+  if (joint !== undefined && (from === undefined || more.length > 0)) {
+    const known = kind === "service" ? ' Behind a service, "from" and the name of one node may stand.' : " Behind a pod nothing may stand.";
+    return { kind: "help", problem: `"${words.slice(1).join(" ").slice(0, 80)}" is not understood.${known}` };
+  }
+  if (from !== undefined && !NAME.test(from)) return { kind: "help", problem: `"${from.slice(0, 80)}" cannot be the name of a target.` };
+  const workload = { kind, ...(cluster === undefined ? {} : { cluster }), namespace, name, ...(from === undefined ? {} : { from }) };
+  return { kind: "triage", target: `${kind} ${which}${from === undefined ? "" : ` from ${from}`}`, against: [], workload };
 }
 
 /** The incident of a command: the same request delivered twice is the same incident. A trigger id is unique over all workspaces. */

@@ -1,0 +1,158 @@
+import type { Address } from "../facts/address.ts";
+import type { Capture } from "../facts/capture.ts";
+import type { Row } from "../facts/fact.ts";
+import type { Link } from "../facts/link.ts";
+import type { Neighbor } from "../facts/neighbor.ts";
+import { readFacts } from "../facts/read.ts";
+import type { Route } from "../facts/route.ts";
+import { diagnose } from "../rules/diagnose.ts";
+import type { Diagnosis } from "../rules/diagnosis.ts";
+import { Facts } from "../rules/evaluate.ts";
+import type { Catalogue } from "../rules/load.ts";
+import { canonical, sha256 } from "./audit.ts";
+import { unpackCapture } from "./captures.ts";
+import { collect } from "./collect.ts";
+import { auditDraft, type Context, SYSTEM } from "./context.ts";
+import type { Place, PodPlace, Ports, Target, WorkloadName } from "./ports.ts";
+import { noteMessage } from "./report.ts";
+import { workloadWords } from "./workload.ts";
+import { type Findings, type Wrong, workloadMessage } from "./workload-message.ts";
+
+/** The inside of a pod: a second capture of the incident, of the pod's own network namespace, beside the node's. */
+
+/** The collection runbook for it. */
+const RUNBOOK = "pod";
+const MAX_ROWS = 12;
+
+/**
+ * Looks at the network inside a pod and tells the thread. Never throws for what the node says: a pod that cannot be entered costs only this message.
+ * @param target its node, by the way that has just led there
+ */
+export async function tellPod(context: Context, incident: string, thread: Place, target: Target, asked: WorkloadName, place: PodPlace): Promise<void> {
+  const { durable, ports, catalogue } = context;
+  const words = workloadWords(asked);
+  if (place.hostNetwork) {
+    await durable.step("tell-pod", async () => {
+      const text = `The ${words} uses the node's own network (hostNetwork): what was said about ${target.name} holds inside the pod, too.`;
+      await ports.chat.post(`${incident}/pod`, thread, noteMessage("information_source", text));
+      return null;
+    });
+    return;
+  }
+  const collected = await collect(durable, ports, catalogue, incident, target, "pod", { runbook: RUNBOOK, parameters: { uid: place.uid }, name: words });
+  await durable.step("tell-pod", async () => {
+    const title = `Inside the ${words}`;
+    if (!collected.ok) {
+      const unchecked = [`The network inside the pod was not looked at: ${collected.reason}. That says nothing about it`];
+      await ports.chat.post(`${incident}/pod`, thread, workloadMessage(title, { table: containers(place), wrong: [], unchecked }));
+      return null;
+    }
+    const data = await ports.store.get(collected.key);
+    if (data === undefined) throw new Error(`the capture ${collected.key} is not in the store any more`);
+    const capture = unpackCapture(data);
+    const diagnosis = await examinePod(ports, catalogue, incident, capture, collected.key);
+    const seen = findingsOf(capture, diagnosis, place);
+    const note = `Seen in the pod's network namespace on ${target.name}; ${diagnosis.stats.rules - diagnosis.unchecked.length} of ${diagnosis.stats.rules} rules that hold inside a pod were decided. Nothing is fixed inside a pod.`;
+    await ports.chat.post(`${incident}/pod`, thread, workloadMessage(title, seen, note));
+    return null;
+  });
+}
+
+/** Diagnoses the pod's capture by the rules of its runbook and keeps that. Fixes are for nodes: none is bound to what was seen in a pod. */
+async function examinePod(
+  ports: Pick<Ports, "store" | "now">,
+  catalogue: Catalogue,
+  incident: string,
+  capture: Capture,
+  captureKey: string,
+): Promise<Diagnosis> {
+  const found = diagnose(capture, catalogue, captureKey, () => ports.now().getTime());
+  const diagnosis: Diagnosis = { ...found, causes: found.causes.map(({ fix: _fix, fixProblem: _problem, ...cause }) => cause) };
+  await ports.store.put(captureKey.replace(/^captures\//, "diagnoses/"), new TextEncoder().encode(JSON.stringify(diagnosis)));
+  const data = { verdict: diagnosis.verdict, causes: diagnosis.causes.map(({ rule }) => rule), diagnosis: sha256(canonical(diagnosis)) };
+  await ports.store.record(incident, [auditDraft(ports, "diagnosed/pod", SYSTEM, data)]);
+  return diagnosis;
+}
+
+/** What a pod's capture shows: what it has, what is wrong with it, and what was not seen. */
+export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes" | "symptoms" | "risks" | "unchecked">, place: PodPlace): Findings {
+  const facts = new Facts(capture, readFacts(capture));
+  const unchecked: string[] = [];
+  /** Rows of a fact; undefined if it was not read, which is then told once. */
+  const rows = <T>(id: string): readonly (T & Row)[] | undefined => {
+    const reading = facts.reading(id);
+    if (reading?.status === "read") return (reading.value as { rows: (T & Row)[] }).rows;
+    unchecked.push(`${id}: ${reading?.reason ?? "it was not collected"}`);
+    return undefined;
+  };
+  const proof = (...from: readonly Row[]) => from.flatMap((row) => facts.quote(row) ?? []);
+
+  const table = [...containers(place)];
+  const wrong: Wrong[] = [...diagnosis.causes, ...diagnosis.symptoms, ...diagnosis.risks].map(({ title, summary, evidence }) => ({
+    what: `${title}: ${summary}`,
+    evidence,
+  }));
+
+  const addresses = rows<Address>("address");
+  const links = rows<Link>("link");
+  const outer = (links ?? []).filter((row) => row.interface !== "lo");
+  for (const { interface: name, up, carrier, mtu, peer } of outer.slice(0, MAX_ROWS)) {
+    const own = (addresses ?? []).filter((row) => row.interface === name && row.scope !== "link").map((row) => `${row.address}/${row.prefixLength ?? "?"}`);
+    const state = up ? (carrier ? "up" : "up, no carrier") : "down";
+    table.push(`interface  ${name}${peer === undefined ? "" : `@${peer}`}  ${own.join(" ") || "no address"}  mtu ${mtu ?? "?"}  ${state}`);
+  }
+  if (links !== undefined && outer.length === 0)
+    wrong.push({ what: "The pod has no interface but lo: the CNI plugin has not set it up, or has taken it away.", evidence: [] });
+  for (const link of outer.filter(({ up, carrier }) => !up || !carrier))
+    wrong.push({
+      what: `${link.interface} in the pod ${link.up ? "has no carrier: its other end on the node is down or gone" : "is down"}.`,
+      evidence: proof(link),
+    });
+  const has = (wanted: string): boolean => (addresses ?? []).some(({ address }) => address === wanted);
+  for (const missing of addresses === undefined ? [] : place.addresses.filter((address) => !has(address)))
+    wrong.push({
+      what: `The cluster says that the pod has ${missing}, and no interface in it has that address.`,
+      evidence: proof(...(addresses ?? []).filter(({ interface: name }) => name !== "lo")),
+    });
+
+  const routes = rows<Route>("route");
+  const main = (routes ?? []).filter(({ table: name, type }) => name === "main" && type === "unicast");
+  for (const { prefix, gateway, interface: name, mtu } of main.slice(0, MAX_ROWS))
+    table.push(
+      `route      ${prefix}${gateway === undefined ? "" : ` via ${gateway}`}${name === undefined ? "" : ` dev ${name}`}${mtu === undefined ? "" : ` mtu ${mtu}`}`,
+    );
+  if (main.length > MAX_ROWS) table.push(`           … ${main.length - MAX_ROWS} more routes`);
+  const defaults = main.filter(({ prefix }) => prefix === "0.0.0.0/0" || prefix === "::/0");
+  if (routes !== undefined && defaults.length === 0 && facts.reading("route")?.complete === true)
+    wrong.push({ what: "The pod has no default route: it reaches nothing outside of its own subnet.", evidence: proof(...main) });
+
+  const neighbors = rows<Neighbor>("neighbor");
+  for (const gateway of new Set(defaults.flatMap((row) => row.gateway ?? []))) {
+    const entry = neighbors?.find(({ address }) => address === gateway);
+    table.push(`gateway    ${gateway}  ${entry === undefined ? "not spoken to lately" : `${entry.state}${entry.mac === undefined ? "" : `  ${entry.mac}`}`}`);
+    if (entry !== undefined && (entry.state === "FAILED" || entry.state === "INCOMPLETE"))
+      wrong.push({ what: `The pod asked for its gateway ${gateway} and got no answer (${entry.state}).`, evidence: proof(entry) });
+  }
+
+  const resolv = facts.reading("resolv-conf");
+  if (resolv?.status === "read") {
+    const { nameservers, files } = resolv.value as { nameservers: { address: string }[]; files: { search: string[]; options: string[] }[] };
+    table.push(`dns        ${nameservers.map(({ address }) => address).join(" ") || "no nameserver"}`);
+    for (const { search, options } of files.slice(0, 1)) {
+      if (search.length > 0) table.push(`search     ${search.slice(0, 8).join(" ")}`);
+      if (options.length > 0) table.push(`options    ${options.slice(0, 8).join(" ")}`);
+    }
+    if (nameservers.length === 0 && resolv.complete) wrong.push({ what: "The pod's resolv.conf names no nameserver: no name resolves in it.", evidence: [] });
+  } else unchecked.push(`resolv.conf: ${resolv?.reason ?? "it was not collected"}`);
+
+  const sockets = rows<{ protocol: string; state: string; address: string; port?: number; process?: string }>("socket");
+  const listening = (sockets ?? []).filter(({ state, protocol }) => state === "LISTEN" || (protocol === "udp" && state === "UNCONN"));
+  for (const { protocol, address, port, process } of listening.slice(0, MAX_ROWS))
+    table.push(`listens    ${protocol} ${address}:${port ?? "*"}${process === undefined ? "" : `  ${process}`}`);
+  if (sockets !== undefined && listening.length === 0) table.push("listens    on nothing");
+  unchecked.push(...diagnosis.unchecked.map(({ rule, reason }) => `${rule}: ${reason}`));
+  return { table, wrong, unchecked };
+}
+
+const containers = ({ containers: all }: PodPlace): readonly string[] =>
+  all.map(({ name, ready, restarts, state }) => `container  ${name}  ${state}${ready ? "" : ", not ready"}${restarts === 0 ? "" : `, ${restarts} restarts`}`);

@@ -1,0 +1,184 @@
+import type { Row } from "../facts/fact.ts";
+import type { Iptables } from "../facts/iptables-row.ts";
+import type { Nft } from "../facts/nft-row.ts";
+import type { Facts } from "../rules/evaluate.ts";
+
+/** What the service proxies of a node do with packets to an address and port of a service: found in the rules, tables and maps that they wrote. */
+
+/** One proxy's word on one address and port. */
+export interface Entry {
+  readonly by: Proxy;
+  /** The fact it was read from. */
+  readonly fact: string;
+  /** The row that takes the packet. */
+  readonly front: Row;
+  readonly backends: readonly Backend[];
+  /** It refuses the packet: no endpoint was ready when it was written. */
+  readonly rejects: boolean;
+}
+export interface Backend {
+  readonly address: string;
+  readonly port: number | undefined;
+  readonly row: Row;
+}
+export type Proxy = "kube-proxy (iptables)" | "kube-proxy (IPVS)" | "kube-proxy (nftables)" | "Cilium" | "Cilium (socket)";
+
+/** A proxy that works on the node. `complete`: all of what it wrote was seen, so that what is not there is missing; else why not. */
+export interface Seen {
+  readonly by: Proxy;
+  readonly complete: boolean;
+  readonly reason: string;
+}
+
+interface Ipvs {
+  services: readonly (Row & { protocol: string; address: string; port?: number })[];
+  servers: readonly (Row & { protocol: string; serviceAddress: string; servicePort?: number; address: string; port?: number; weight?: number })[];
+}
+interface CiliumServices {
+  rows: readonly (Row & { address: string; port: number; protocol?: string; backendAddress?: string; backendPort?: number })[];
+}
+interface SocketServices {
+  services: readonly (Row & { address: string; port: number; protocol: string; backends: readonly string[] })[];
+}
+
+const FACTS: Readonly<Record<Proxy, string>> = {
+  "kube-proxy (iptables)": "iptables",
+  "kube-proxy (IPVS)": "ipvs",
+  "kube-proxy (nftables)": "nft",
+  Cilium: "cilium-service",
+  "Cilium (socket)": "socket-lb",
+};
+
+const known = <T>(facts: Facts, id: string): T | undefined => {
+  const reading = facts.reading(id);
+  return reading?.status === "read" ? (reading.value as T) : undefined;
+};
+
+/** The proxies that have written anything on this node. */
+export function proxiesOf(facts: Facts): readonly Seen[] {
+  const found: Proxy[] = [];
+  if (known<Iptables>(facts, "iptables")?.chains.some(({ name }) => name === "KUBE-SERVICES") === true) found.push("kube-proxy (iptables)");
+  if ((known<Ipvs>(facts, "ipvs")?.services.length ?? 0) > 0) found.push("kube-proxy (IPVS)");
+  if (known<Nft>(facts, "nft")?.tables.some(({ name }) => name === "kube-proxy") === true) found.push("kube-proxy (nftables)");
+  if ((known<CiliumServices>(facts, "cilium-service")?.rows.length ?? 0) > 0) found.push("Cilium");
+  if ((known<SocketServices>(facts, "socket-lb")?.services.length ?? 0) > 0) found.push("Cilium (socket)");
+  return found.map((by) => {
+    const reading = facts.reading(FACTS[by]);
+    return { by, complete: reading?.complete === true, reason: reading?.reason ?? "" };
+  });
+}
+
+/** Why nothing can be said of a node on which no proxy was seen: what of it was not read. */
+export function unreadProxies(facts: Facts): readonly string[] {
+  return Object.values(FACTS).flatMap((id) => {
+    const reading = facts.reading(id);
+    return reading?.status === "read" ? [] : [`${id}: ${reading?.reason ?? "it was not collected"}`];
+  });
+}
+
+/**
+ * All entries for an address and port.
+ * @param protocol "tcp", "udp", "sctp"
+ */
+export function entriesFor(facts: Facts, address: string, port: number, protocol: string): readonly Entry[] {
+  return [
+    ...iptablesEntries(facts, address, port, protocol),
+    ...ipvsEntries(facts, address, port, protocol),
+    ...nftEntries(facts, address, port, protocol),
+    ...ciliumEntries(facts, address, port, protocol),
+    ...socketEntries(facts, address, port, protocol),
+  ];
+}
+
+/** "10.0.0.1:80" or "[fd00::1]:80". */
+function endpointOf(text: string): { address: string; port: number | undefined } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?(?:\/.*)?$/.exec(text) ?? [];
+  return { address: bracketed ?? plain ?? text, port: port === undefined ? undefined : Number(port) };
+}
+
+function iptablesEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
+  const rows = known<Iptables>(facts, "iptables")?.rows ?? [];
+  const fronts = rows.filter(
+    (row) =>
+      row.chain === "KUBE-SERVICES" &&
+      row.destination?.replace(/\/(?:32|128)$/, "") === address &&
+      row.destinationPort === String(port) &&
+      row.protocol === protocol &&
+      (row.target === "REJECT" || /^KUBE-(?:SVC|SVL|FW|EXT|XLB)-/.test(row.target ?? "")),
+  );
+  return fronts.map((front) => {
+    const rejects = front.target === "REJECT";
+    const same = rows.filter((row) => row.table === "nat" && row.family === front.family && row.backend === front.backend);
+    const chains = new Set([front.target ?? ""]);
+    // FW and EXT lead to SVC, SVC to SEP
+    for (const chain of chains)
+      for (const { chain: from, target } of same) if (from === chain && /^KUBE-(?:SVC|SVL|SEP|EXT)-/.test(target ?? "")) chains.add(target ?? "");
+    const backends = same
+      .filter((row) => row.chain.startsWith("KUBE-SEP-") && chains.has(row.chain) && row.toDestination !== undefined)
+      .map((row) => ({ ...endpointOf(row.toDestination ?? ""), row }));
+    return { by: "kube-proxy (iptables)", fact: "iptables", front, backends: rejects ? [] : backends, rejects };
+  });
+}
+
+function ipvsEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
+  const ipvs = known<Ipvs>(facts, "ipvs");
+  return (ipvs?.services ?? [])
+    .filter((row) => row.address === address && row.port === port && row.protocol === protocol)
+    .map((front) => ({
+      by: "kube-proxy (IPVS)",
+      fact: "ipvs",
+      front,
+      // weight 0 gets no new connection
+      backends: (ipvs?.servers ?? [])
+        .filter((row) => row.serviceAddress === address && row.servicePort === port && row.protocol === protocol && row.weight !== 0)
+        .map((row) => ({ address: row.address, port: row.port, row })),
+      rejects: false,
+    }));
+}
+
+function nftEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
+  const nft = known<Nft & { sets: readonly Row[]; rows: readonly Row[] }>(facts, "nft");
+  if (nft === undefined) return [];
+  const key = `${address} . ${protocol} . ${port} `;
+  const maps = nft.sets.filter(({ table }) => table === "kube-proxy") as (Nft["sets"][number] & Row)[];
+  const rows = nft.rows as (Nft["rows"][number] & Row)[];
+  return maps
+    .filter(({ name }) => name === "service-ips" || name === "no-endpoint-services")
+    .flatMap((map) => (map.members ?? []).filter((member) => member.startsWith(key)).map((member) => ({ map, member })))
+    .map(({ map, member }) => {
+      const chain = /goto (service-\S+|external-\S+)/.exec(member)?.[1];
+      const backends = rows
+        .filter((row) => row.table === "kube-proxy" && row.chain === chain)
+        // the name of an endpoint's chain ends in its address: endpoint-7BJE66LL-shop/web/tcp/http__10.244.1.7/8080
+        .flatMap((row) =>
+          [...row.spec.matchAll(/endpoint-[^\s,{}"]{1,250}?__([0-9a-fA-F.:]{2,45})\/(\d{1,5})/g)].map(([, to = "", toPort]) => ({
+            address: to,
+            port: Number(toPort),
+            row,
+          })),
+        );
+      return { by: "kube-proxy (nftables)", fact: "nft", front: map, backends, rejects: map.name === "no-endpoint-services" };
+    });
+}
+
+function ciliumEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
+  const all = known<CiliumServices>(facts, "cilium-service")?.rows ?? [];
+  const rows = all.filter((row) => row.address === address && row.port === port && (row.protocol === undefined || row.protocol === protocol));
+  const [front] = rows;
+  if (front === undefined) return [];
+  const backends = rows.flatMap((row) => (row.backendAddress === undefined ? [] : [{ address: row.backendAddress, port: row.backendPort, row }]));
+  return [{ by: "Cilium", fact: "cilium-service", front, backends, rejects: false }];
+}
+
+function socketEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
+  return (known<SocketServices>(facts, "socket-lb")?.services ?? [])
+    .filter((row) => row.address === address && row.port === port && (row.protocol === protocol || row.protocol === "any"))
+    .map((front) => ({
+      by: "Cilium (socket)",
+      fact: "socket-lb",
+      front,
+      // "unknown backend 466": its map was not dumped
+      backends: front.backends.filter((text) => !text.includes(" ")).map((text) => ({ ...endpointOf(text), row: front })),
+      rejects: false,
+    }));
+}
