@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchAck } from "./ack.ts";
 import { benchDiagnose } from "./diagnose.ts";
+import { benchFleet } from "./fleet.ts";
+import { benchImport } from "./import.ts";
 import { benchJc } from "./jc.ts";
 import type { Figure } from "./measure.ts";
 import { benchScale } from "./scale.ts";
@@ -11,11 +13,20 @@ import { benchStart } from "./start.ts";
 import { benchTriage } from "./triage.ts";
 
 /**
- * `npm run bench [-- --write] [-- --only ack,start,triage,diagnose,scale,jc]`: prints a table; with --write puts it into docs/performance.md. Each figure stands beside
+ * `npm run bench [-- --write] [-- --only ack,import,start,triage,diagnose,scale,jc,fleet]`: prints a table; with --write puts it into docs/performance.md. Each figure stands beside
  * a baseline measured in turn with it, so that a busy machine tells in both. Exit code 1 if a target is missed.
  */
 
-const BENCHES = { ack: benchAck, start: benchStart, triage: benchTriage, diagnose: benchDiagnose, scale: benchScale, jc: benchJc };
+const BENCHES = {
+  ack: benchAck,
+  import: benchImport,
+  start: benchStart,
+  triage: benchTriage,
+  diagnose: benchDiagnose,
+  scale: benchScale,
+  jc: benchJc,
+  fleet: benchFleet,
+};
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const MARKS = /(<!-- bench -->\n)[\s\S]*(<!-- \/bench -->)/;
 

@@ -60,7 +60,7 @@ fault() {
 
 # All module tools are one binary (kmod) that looks at its own name, so one stand-in covers every path to modprobe.
 hide_module() {
-  on_node sh -e <<'R'
+  sed "s/@KEEPER@/$(cat "$KEEPER")/" <<'R' | on_node sh -e
 mount -t tmpfs -o size=4k tmpfs /proc/sys/net/bridge
 kmod=$(readlink -f "$(command -v modprobe)")
 mkdir -p /run/kmod
@@ -69,7 +69,11 @@ for tool in modprobe lsmod modinfo insmod rmmod depmod; do ln -s kmod /run/kmod/
 cat >/run/kmod/stand-in <<'S'
 #!/bin/sh
 case "${0##*/} $*" in
-modprobe*br_netfilter*) mountpoint -q /proc/sys/net/bridge || exit 0; umount /proc/sys/net/bridge && exec sysctl -qw net.bridge.bridge-nf-call-iptables=1 ;;
+modprobe*br_netfilter*)
+  # of the node itself; a container that runs this has a copy of the node's mounts, so there it is taken away, too
+  nsenter --mount=/proc/@KEEPER@/ns/mnt umount /proc/sys/net/bridge 2>/dev/null || exit 0
+  if mountpoint -q /proc/sys/net/bridge; then umount /proc/sys/net/bridge; fi
+  exec sysctl -qw net.bridge.bridge-nf-call-iptables=1 ;;
 *) exec "/run/kmod/${0##*/}" "$@" ;;
 esac
 S

@@ -6,13 +6,19 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Local, startLocal } from "../../functions/local/main.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
+import { debugPodTransport } from "../../functions/transports/debug-pod.ts";
 import { scripts } from "../../functions/transports/script.ts";
 import { ssmTransport } from "../../functions/transports/ssm.ts";
 import { ssmDocument } from "../../functions/transports/ssm-document.ts";
+import { unpackCapture } from "../../functions/triage/captures.ts";
 import { collectionPlan, fixPlan } from "../../functions/triage/plan.ts";
+import { namespaceKubelet } from "../emulators/kubelet.ts";
+import { startKubernetes } from "../emulators/kubernetes.ts";
 import { type SsmEmulator, startSsm } from "../emulators/ssm.ts";
+import { clusterAt, image } from "../transports/pods.ts";
 import { type Incident, type Lab, type LabNode, startLab, type Variant } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
+import { rested } from "./rested.ts";
 import { RULES } from "./rules.ts";
 
 /**
@@ -49,32 +55,61 @@ afterAll(async () => {
   vi.unstubAllEnvs();
 });
 
+/** A way to the lab's nodes. */
+type Way = keyof typeof WAYS;
+/**
+ * What stands in the capture as its transport, and the nodes as pods see them: with their own tools, or with the image's alone, where the node's programs are
+ * hidden from them. "ssm, else debug-pod": Systems Manager does not know the nodes.
+ */
+const WAYS = {
+  local: { by: "local", pods: {} },
+  ssm: { by: "ssm", pods: {} },
+  "debug-pod": { by: "debug-pod", pods: {} },
+  "debug-pod, nodes without a shell": { by: "debug-pod (image's tools: the node has no shell)", pods: { tools: "machine", shell: false } },
+  "ssm, else debug-pod": { by: "debug-pod", pods: {} },
+} as const;
+
 let stages = 0;
 
-/** Nodes of their own, local mode against them, both taken down whatever happens. */
-async function onStage(transport: "local" | "ssm", chosen: readonly Incident[], play: (stage: Stage) => Promise<void>): Promise<void> {
+/** Nodes of their own, local mode against them, both taken down whatever happens; no pod may be left. */
+async function onStage(way: Way, chosen: readonly Incident[], play: (stage: Stage) => Promise<void>): Promise<void> {
   const number = ++stages;
   const directory = mkdtempSync(join(tmpdir(), "netcheck-lab-"));
   const lab = await startLab(chosen, { suffix: `t${process.pid}x${number}` });
   const instance = (node: LabNode): string => `i-${String(number).padStart(16, "0")}${node.name.slice(-1)}`;
-  if (transport === "ssm") for (const node of lab.nodes) emulator.agents.set(instance(node), { name: node.name, enter: node.enter });
-  const targets = lab.nodes.map((node) => `      ${node.name}: { address: ${transport === "ssm" ? instance(node) : node.name} }`).join("\n");
-  const config = join(directory, "netcheck.yaml");
-  writeFileSync(
-    config,
-    `clusters:\n  lab:\n    transport: ${transport}\n    targets:\n${targets}\npolicy:\n  - { id: sre, effect: allow, approvers: [S_SRE, ${REQUESTER}], expiresMinutes: 10 }\n`,
-  );
+  if (way === "ssm") for (const node of lab.nodes) emulator.agents.set(instance(node), { name: node.name, enter: node.enter });
+  const kubelets = lab.nodes.map(({ name, enter }) => [name, { kubelet: namespaceKubelet({ enter, ...WAYS[way].pods }) }]);
+  const cluster = await startKubernetes({ nodes: Object.fromEntries(kubelets) });
+  const config = {
+    clusters: {
+      lab: {
+        transport: way.replace(/,.*/, ""),
+        ...(way === "ssm, else debug-pod" ? { fallback: "debug-pod" } : {}),
+        debugPods: { image, access: { by: "in-cluster" } },
+        targets: Object.fromEntries(lab.nodes.map((node) => [node.name, way.startsWith("ssm") ? { address: instance(node), fallbackAddress: node.name } : {}])),
+      },
+    },
+    policy: [{ id: "sre", effect: "allow", approvers: ["S_SRE", REQUESTER], expiresMinutes: 10 }],
+  };
+  writeFileSync(join(directory, "netcheck.yaml"), JSON.stringify(config));
   let app: Local | undefined;
   try {
     app = await startLocal({
       directory: join(directory, "data"),
-      config,
+      config: join(directory, "netcheck.yaml"),
       enter: (target) => lab.node(target.address).enter,
-      transports: { ssm: ssmTransport({ cluster: () => ({ region: "eu-central-1", outputBucket: "netcheck-outputs" }), pollMs: 50 }) },
+      transports: {
+        ssm: ssmTransport({ cluster: () => ({ region: "eu-central-1", outputBucket: "netcheck-outputs" }), pollMs: 50 }),
+        "debug-pod": debugPodTransport({ cluster: () => clusterAt(cluster), pauseMs: 50 }),
+      },
     });
     await play({ lab, app });
+    expect([...cluster.pods.keys()], "pods that were left behind").toEqual([]);
+    const made = cluster.requests.filter(({ method }) => method === "POST").length;
+    expect(made > 0, "pods were used if and only if they are the way").toBe(way.includes("debug-pod"));
   } finally {
     await app?.close();
+    await cluster.close();
     await lab.down();
     rmSync(directory, { recursive: true, force: true });
   }
@@ -85,8 +120,9 @@ async function slash(app: Local, target: string): Promise<string> {
   const before = new Set((await app.store.incidents(100)).map((incident) => incident.id));
   const outcome = await app.workspace.command({ user: REQUESTER, channel: CHANNEL, command: "/netcheck", text: target });
   expect(outcome).toEqual({ ok: true });
-  await app.engine.idle();
-  const fresh = (await app.store.incidents(100)).filter((incident) => !before.has(incident.id) && incident.target === target);
+  const made = async () => (await app.store.incidents(100)).filter((incident) => !before.has(incident.id) && incident.target === target);
+  await rested(app.engine, async () => (await made())[0]?.state);
+  const fresh = await made();
   expect(fresh).toHaveLength(1);
   return fresh[0]?.id ?? "";
 }
@@ -112,6 +148,13 @@ async function causesOf(app: Local, id: string): Promise<{ verdict: string; caus
     unchecked: { rule: string; reason: string }[];
   };
   return { verdict: diagnosis.verdict, causes: diagnosis.causes.map((cause) => cause.rule), unchecked: diagnosis.unchecked };
+}
+
+/** What the stored capture says of how the node was looked at. */
+async function transportOf(app: Local, id: string): Promise<string> {
+  const data = await app.store.get((await app.store.incident(id))?.capture ?? "none");
+  if (data === undefined) throw new Error(await threadOf(app, id));
+  return unpackCapture(data).transport;
 }
 
 /** From the fault to the verified fix, on one node. */
@@ -150,25 +193,45 @@ const CASES: { incident: Incident; variant?: Variant }[] = [
   { incident: "s5" },
 ];
 
-describe.skipIf(skipLab()).each(["local", "ssm"] as const)("over %s", (transport) => {
+/** What of it each way is tried with, one by one. By pods: what "all five at once" has not, and the node's tools and the image's, since each costs half a minute. */
+const TRIED: Readonly<Record<Way, typeof CASES>> = {
+  local: CASES,
+  ssm: CASES,
+  "debug-pod": [
+    { incident: "s3", variant: "link" },
+    { incident: "s4", variant: "absent" },
+  ],
+  "debug-pod, nodes without a shell": [{ incident: "s2" }, { incident: "s4", variant: "absent" }],
+  "ssm, else debug-pod": [{ incident: "s5" }],
+};
+
+const ONE_BY_ONE = (Object.keys(WAYS) as Way[]).flatMap((way) =>
+  TRIED[way].map(({ incident, variant }) => ({ way, incident, variant: variant ?? ("" as const) })),
+);
+
+describe.skipIf(skipLab())("from the fault to the fix", () => {
   // each has nodes of its own: several at once, as many as two cores keep in time
-  test.concurrent.for(CASES)("$incident $variant: healthy, broken, diagnosed, approved, fixed, verified", ({ incident, variant }) =>
-    onStage(transport, [incident], async ({ lab, app }) => {
+  test.concurrent.for(ONE_BY_ONE)("over $way: $incident $variant healthy, broken, diagnosed, approved, fixed, verified", ({ way, incident, variant }) =>
+    onStage(way, [incident], async ({ lab, app }) => {
       const node = lab.node(incident);
       expect(await node.probe(), "the traffic works").toBe(true);
       const healthy = await slash(app, node.name);
       expect(await causesOf(app, healthy), await threadOf(app, healthy)).toEqual({ verdict: "healthy", causes: [], unchecked: [] });
+      expect(await transportOf(app, healthy)).toBe(WAYS[way].by);
+      const said = "through SSM: could not start collect-netcheck";
+      expect((await threadOf(app, healthy)).includes(said), await threadOf(app, healthy)).toBe(way === "ssm, else debug-pod");
 
-      await node.fault(variant);
+      await node.fault(variant === "" ? undefined : variant);
       await heal(app, node, RULES[incident]);
       expect(await verifyStore(app.store)).toEqual([]);
     }),
   );
 
-  test("all five at once", () =>
-    onStage(transport, ["s1", "s2", "s3", "s4", "s5"], async ({ lab, app }) => {
+  test.concurrent.for(["local", "ssm", "debug-pod"] as const)("over %s: all five at once", (way) =>
+    onStage(way, ["s1", "s2", "s3", "s4", "s5"], async ({ lab, app }) => {
       await Promise.all(lab.nodes.map((node) => node.fault()));
       await Promise.all(lab.nodes.map((node) => heal(app, node, RULES[node.incident])));
       expect(await verifyStore(app.store)).toEqual([]);
-    }));
+    }),
+  );
 });
