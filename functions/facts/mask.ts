@@ -24,9 +24,9 @@ const WORD = new RegExp(
   `^(?:\\*{3,16}|x{3,16}|(?:redacted|censored|anonymi[sz]ed)[\\w-]{0,24}|[<[({](?:[\\w.-]{0,24}(?:${CLOSED})[\\w.-]{0,24}|${NAMED}|\\*{1,16}|\\.{3})[>\\])}])$`,
   "i",
 );
-/** Something in an output that may be one: nearly all outputs have none, and need not be looked at field by field. */
+/** Something in an output that may be one: nearly all outputs have none, and need not be looked at field by field. What iptables-save says of itself is none. */
 const HINT =
-  /[xX*#>]\.[\dxX*#<]|[xX*#]{2}[:/]|:[xX*#]{2}|\*{3}|xxx|\b[A-Za-z]{1,3}\.[A-Za-z]{1,3}\.[A-Za-z]{1,3}\.|[<[({][\w.*-]{1,64}[>\])}]|redacted|censored|anonymi/i;
+  /[xX*#>]\.[\dxX*#<]|[xX*#]{2}[:/]|:[xX*#]{2}|\*{3}|xxx|\b[A-Za-z]{1,3}\.[A-Za-z]{1,3}\.[A-Za-z]{1,3}\.|(?!\((?:nf_tables|legacy)\))[<[({][\w.*-]{1,64}[>\])}]|redacted|censored|anonymi/i;
 /** What every masked text has one of. */
 const MAY_BE = /[xX*#<[({]|[A-Za-z]\.[A-Za-z]{1,3}\.|redacted|censored|anonymi/i;
 const SUFFIX = /(?:\/\d{1,3})?(?::\d{1,5})?$/;

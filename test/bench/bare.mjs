@@ -1,7 +1,7 @@
 // The least that an acknowledging Lambda can be: reads the secret, checks Slack's signature, answers. What ours is compared with.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { request } from "node:http";
-import { sign } from "aws4";
+import aws4 from "aws4";
 
 let secret;
 
@@ -19,7 +19,7 @@ function readSecret() {
   const url = new URL(process.env.AWS_ENDPOINT_URL_SECRETS_MANAGER);
   const body = JSON.stringify({ SecretId: process.env.SLACK_SECRET_ARN });
   const headers = { "content-type": "application/x-amz-json-1.1", "x-amz-target": "secretsmanager.GetSecretValue" };
-  const signed = sign({ service: "secretsmanager", region: process.env.AWS_REGION, method: "POST", host: url.host, path: "/", headers, body });
+  const signed = aws4.sign({ service: "secretsmanager", region: process.env.AWS_REGION, method: "POST", host: url.host, path: "/", headers, body });
   return new Promise((resolve, reject) => {
     request(url, { method: "POST", headers: signed.headers }, (response) => {
       let text = "";
