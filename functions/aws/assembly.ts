@@ -52,7 +52,8 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   const render = loadTemplates(join(root, "templates/slack"));
   const draw = loadPicture(join(root, "templates/diagram.svg.hbs"));
   const store = meteredStore(new DynamoDbStore({ table: required("TABLE"), bucket: required("BUCKET") }), emfMeter("triage"));
-  const transports = transportsOf(first, clusterSecrets(variables));
+  const tokenOf = clusterSecrets(variables);
+  const transports = transportsOf(first, tokenOf);
   const ports: Ports = {
     work: lambdaWork({ functionName: required("TRIAGE_FUNCTION"), qualifier: required("TRIAGE_QUALIFIER") }),
     targets: configuredTargets(config, async (transport, cluster, nameTag) => (await transports[transport]?.discover?.(cluster, nameTag)) ?? []),
@@ -63,7 +64,7 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
     },
     workloads: clusterWorkloads({
       clusters: async () => Object.entries((await config()).clusters).flatMap(([name, { debugPods }]) => (debugPods === undefined ? [] : [name])),
-      cluster: async (name) => podCluster(name, (await config()).clusters[name]?.debugPods, clusterSecrets(variables)),
+      cluster: async (name) => podCluster(name, (await config()).clusters[name]?.debugPods, tokenOf),
     }),
     scripts,
     importer: sharedImporter({ fetch: slackFiles(client), directory: emptyFolder("netcheck-incoming") }),

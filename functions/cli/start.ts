@@ -55,7 +55,8 @@ export async function start(options: { once?: string; port: number; directory: s
     await local.engine.idle();
     await local.workspace.idle();
     process.stdout.write(`${local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE")}\n`);
-    process.stderr.write("netcheck: --once keeps nothing: to approve a fix or record this incident, run netcheck start and ask again there\n");
+    if ((await local.store.incidents(1)).length > 0)
+      process.stderr.write("netcheck: --once keeps nothing: to approve a fix or record this incident, run netcheck start and ask again there\n");
   } finally {
     await local.close();
     forget();

@@ -77,15 +77,8 @@ async function cancel(
   handle: string | undefined,
   name: string,
 ): Promise<void> {
-  if (handle === undefined || transport.cancel === undefined) return;
-  await durable.step(`${name}-cancel`, async () => {
-    try {
-      await transport.cancel?.(target, handle);
-    } catch (error) {
-      ports.log("warn", "could not stop a collection", { target: target.name, handle, problem: (error as Error).message });
-    }
-    return null;
-  });
+  if (handle !== undefined && transport.cancel !== undefined)
+    await inVain(durable, ports, `${name}-cancel`, "could not stop a collection", target, async () => transport.cancel?.(target, handle));
 }
 
 /**
@@ -100,13 +93,16 @@ export async function release(
   handle: string | undefined,
   name: string,
 ): Promise<void> {
-  if (handle === undefined || transport.release === undefined) return;
-  await durable.step(`${name}-release`, async () => {
-    try {
-      await transport.release?.(target, handle);
-    } catch (error) {
-      ports.log("warn", "could not clear away what a job left behind; it will expire", { target: target.name, handle, problem: (error as Error).message });
-    }
+  if (handle !== undefined && transport.release !== undefined)
+    await inVain(durable, ports, `${name}-release`, "could not clear away what a job left behind; it will expire", target, async () =>
+      transport.release?.(target, handle),
+    );
+}
+
+/** A step that may fail without consequence: then the log says so. */
+async function inVain(durable: Durable, ports: Pick<Ports, "log">, name: string, problem: string, target: Target, run: () => Promise<void>): Promise<void> {
+  await durable.step(name, async () => {
+    await run().catch((error: unknown) => ports.log("warn", problem, { target: target.name, problem: (error as Error).message }));
     return null;
   });
 }

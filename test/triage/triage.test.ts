@@ -51,6 +51,19 @@ describe("what is found", () => {
     expect(bench.node.fixRuns).toBe(0);
   });
 
+  test("a collection whose start got lost on the way is started again: it only reads", async () => {
+    const start = bench.node.start.bind(bench.node);
+    let tries = 0;
+    bench.node.start = async (target, job) => {
+      if (++tries === 1) throw new Error("read ECONNRESET");
+      return start(target, job);
+    };
+    bench.node.capture = () => healthy;
+    await bench.ask();
+    expect(tries).toBe(2);
+    expect(bench.outcome()).toBe("diagnosed");
+  });
+
   test("a firewall listing that ends in the middle is inconclusive, never healthy", async () => {
     bench.node.capture = () => truncated;
     await bench.ask();
