@@ -1,6 +1,7 @@
 import { App, AwsLambdaReceiver, type BlockAction, type ButtonAction, isValidSlackRequest, LogLevel } from "@slack/bolt";
 import type { Work } from "../triage/ports.ts";
 import { BUTTONS, button } from "./listeners/button.ts";
+import { choice } from "./listeners/choice.ts";
 import { mention } from "./listeners/mention.ts";
 import { netcheckCommand } from "./listeners/netcheck-command.ts";
 import type { Renderer } from "./render.ts";
@@ -76,6 +77,7 @@ export function register(app: App, work: Work, render: Renderer): void {
   app.command("/netcheck", netcheckCommand(work, render));
   app.event("app_mention", mention(work));
   app.event("message", mention(work));
+  app.action<BlockAction<ButtonAction>>({ action_id: /^choice-\d{1,2}$/, type: "block_actions" }, choice(work));
   for (const action of BUTTONS) app.action<BlockAction<ButtonAction>>({ action_id: action, type: "block_actions" }, button(work, action));
 }
 

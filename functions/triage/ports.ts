@@ -127,7 +127,7 @@ export interface Place {
 export interface Click {
   /** Idempotency key of the click. */
   readonly id: string;
-  readonly action: "preview" | "approve" | "dismiss" | "again";
+  readonly action: "preview" | "approve" | "confirm" | "dismiss" | "again" | "reviewed";
   readonly incident: string;
   /** The proposal that the button was drawn for; absent on buttons that are about the incident. */
   readonly proposal: string | undefined;
@@ -135,6 +135,10 @@ export interface Click {
   readonly place: Place;
   /** Opens a modal; good for 3 seconds. */
   readonly triggerId: string | undefined;
+  /** Of "confirm": the hash of the proposal as the modal showed it, and what was typed into it. Hostile. */
+  readonly hash?: string;
+  readonly typed?: string;
+  readonly reason?: string;
 }
 
 // ---- nodes -------------------------------------------------------------------------------------------------------------------------------
@@ -489,13 +493,23 @@ export interface Incident {
   readonly sources?: readonly string[];
   /** Why it failed, for people. */
   readonly problem?: string;
+  /** The policy was overridden (break-glass): somebody else has to look at it, or has. */
+  readonly review?: "pending" | "done";
 }
 
 export type ProposalState = "pending" | "approved" | "dismissed" | "expired" | "running" | "succeeded" | "failed" | "unknown" | "refused";
 
-/** A fix bound to a target and parameters. `hash` covers fix, version, parameters, target and evidence: an approval counts for this hash alone. */
+/** A fix bound to a target and parameters. `hash` covers kind, fix, version, parameters, target, evidence and policy: an approval counts for this hash alone. */
 export interface Proposal {
   readonly id: string;
+  /** A fix unless told. */
+  readonly kind?: "fix" | "rollback";
+  /** Of a rollback: the proposal that it undoes. */
+  readonly of?: string;
+  /** sha256 of the policy's statements about it when it was proposed. */
+  readonly policy?: string;
+  /** Reminders posted so far. */
+  readonly reminders?: number;
   readonly incident: string;
   readonly target: string;
   readonly cluster: string;
@@ -517,6 +531,8 @@ export interface Decision {
   readonly decision: "approve" | "dismiss";
   readonly at: string;
   readonly hash: string;
+  /** The policy allowed it only by breaking the glass; the reason is what the person typed. */
+  readonly breakGlass?: { readonly reason: string };
 }
 
 /** An audit event before it is chained. `key` makes it idempotent: a second event with the same incident and key is ignored. */

@@ -329,10 +329,23 @@ export const noteMessage = (icon: string, text: string, incident = "", again = f
 export const helpMessage = (problem: string): Message => ({ template: "help", data: { problem } });
 
 /** For a name that means nothing here. */
-export const unknownTargetMessage = (name: string, suggestions: readonly string[]): Message => ({
-  template: "unknown-target",
-  data: { name, suggestions: suggestions.slice(0, 5) },
-});
+/** One meaning of a name: what its button says, and the command (without "/netcheck") that asks for it. */
+export interface Choice {
+  readonly label: string;
+  readonly command: string;
+}
+
+/** A name means several things, or nothing: buttons for what it may have meant. `ambiguous`: it means each of these. */
+export function chooseTargetMessage(name: string, ambiguous: boolean, choices: readonly Choice[]): Message {
+  // what could not be typed has no button
+  const able = choices.filter(({ command }) => TYPEABLE.test(command));
+  const shown = able.slice(0, MOST_CHOICES).map((choice, index) => ({ ...choice, index }));
+  return { template: "choose-target", data: { name, ambiguous, unknown: !ambiguous, choices: shown, more: choices.length - shown.length } };
+}
+/** Names of targets with blanks between them; Slack takes 2,000 characters as the value of a button. */
+const TYPEABLE = /^[A-Za-z0-9][A-Za-z0-9_.:/ -]{0,1500}$/;
+/** Buttons that one message shows: more are not read, and Slack takes 25. */
+const MOST_CHOICES = 10;
 
 /** Commands as a person would type them. */
 export function commandLines(steps: readonly PreviewStep[]): string {

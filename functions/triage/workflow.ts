@@ -24,7 +24,7 @@ import type {
   WorkloadName,
 } from "./ports.ts";
 import { remediate } from "./remediate.ts";
-import { diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage, unknownTargetMessage } from "./report.ts";
+import { chooseTargetMessage, diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage } from "./report.ts";
 import { type Chosen, chooseNodes, chosenText } from "./workload.ts";
 
 /** The one durable function: a triage, files or text that somebody dropped, or a click on a button. */
@@ -82,10 +82,18 @@ async function triageWorkload(context: Context, request: TriageRequest, workload
   const choice = await chooseNodes(context, workload);
   if (choice.kind === "chosen") return run(context, request, choice.chosen.node.target, [], place, choice.chosen);
   await durable.step("tell-unknown", async () => {
-    await answerTo(ports, request, place, "unknown", noteMessage("grey_question", choice.text));
+    const message =
+      choice.kind === "none"
+        ? noteMessage("grey_question", choice.text)
+        : chooseTargetMessage(
+            request.target,
+            true,
+            choice.words.map((words) => ({ label: words, command: words })),
+          );
+    await answerTo(ports, request, place, "unknown", message);
     return null;
   });
-  return { outcome: choice.outcome };
+  return { outcome: choice.kind === "none" ? choice.outcome : "ambiguous" };
 }
 
 async function tellUnknown(
@@ -95,9 +103,14 @@ async function tellUnknown(
   name: string,
   resolution: Exclude<Resolution, { kind: "found" }>,
 ): Promise<TriageResult> {
-  const names = resolution.kind === "unknown" ? resolution.suggestions : distinct(resolution.candidates);
+  const choices = resolution.kind === "unknown" ? resolution.suggestions.slice(0, 5).map((label) => ({ label, name: label })) : distinct(resolution.candidates);
+  const message = chooseTargetMessage(
+    name,
+    resolution.kind === "ambiguous",
+    choices.map((choice) => ({ label: choice.label, command: askedInstead(request, name, choice.name) })),
+  );
   await durable.step("tell-unknown", async () => {
-    await answerTo(ports, request, place, "unknown", unknownTargetMessage(name, names));
+    await answerTo(ports, request, place, "unknown", message);
     return null;
   });
   return { outcome: resolution.kind };
@@ -115,9 +128,15 @@ async function answerTo(
   else await ports.chat.whisper(place, requester, message);
 }
 
-/** What to type to mean just one of them: the name, with its cluster where two clusters have it. */
-const distinct = (targets: readonly Target[]): readonly string[] =>
-  targets.map(({ name, cluster }) => (targets.filter((other) => other.name === name).length === 1 ? name : `${cluster}/${name}`));
+/** What to type to mean just one of them: the name with its cluster; and what people tell it by. */
+const distinct = (targets: readonly Target[]): readonly { readonly label: string; readonly name: string }[] =>
+  targets.map(({ name, cluster, address }) => ({ label: `${cluster}/${name}${address === name ? "" : ` (${address})`}`, name: `${cluster}/${name}` }));
+
+/** The command that was meant if `name` is called `instead`. */
+const askedInstead = ({ target, against = [] }: TriageRequest, name: string, instead: string): string => {
+  const [first, ...others] = [target, ...against].map((item) => (item === name ? instead : item));
+  return others.length === 0 ? `${first}` : `${first} vs ${others.join(" ")}`;
+};
 
 /** Two names may mean one node (its name and its address). */
 async function tellSame({ durable, ports }: Context, request: TriageRequest, place: Place, target: Target): Promise<TriageResult> {

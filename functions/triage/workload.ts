@@ -15,7 +15,11 @@ export type Chosen =
   | { readonly kind: "pod"; readonly place: PodPlace; readonly node: ChosenNode }
   | { readonly kind: "service"; readonly place: ServicePlace; readonly node: ChosenNode; readonly server?: ChosenNode };
 
-export type Choice = { readonly kind: "chosen"; readonly chosen: Chosen } | { readonly kind: "none"; readonly outcome: string; readonly text: string };
+export type Choice =
+  | { readonly kind: "chosen"; readonly chosen: Chosen }
+  /** Several clusters have it: the words that ask for each. */
+  | { readonly kind: "ambiguous"; readonly words: readonly string[] }
+  | { readonly kind: "none"; readonly outcome: string; readonly text: string };
 
 /** "pod shop/web-1", "service prod/shop/web from node3": what people typed, and what a capture of it is called. At most 253 characters. */
 export function workloadWords({ kind, cluster, namespace, name, from }: WorkloadName): string {
@@ -34,10 +38,7 @@ export async function chooseNodes({ durable, ports }: Context, asked: WorkloadNa
     const resolution = await ports.workloads.find(asked);
     const words = workloadWords(asked);
     if (resolution.kind === "unknown") return { kind: "none", outcome: "unknown", text: `netcheck did not find the ${words}: ${resolution.reason}.` };
-    if (resolution.kind === "ambiguous") {
-      const names = resolution.clusters.map((cluster) => `${asked.kind} ${cluster}/${asked.namespace}/${asked.name}`).join(" or ");
-      return { kind: "none", outcome: "ambiguous", text: `Several clusters have a ${words}. Say which one: ${names}.` };
-    }
+    if (resolution.kind === "ambiguous") return { kind: "ambiguous", words: resolution.clusters.map((cluster) => workloadWords({ ...asked, cluster })) };
     return resolution.place.kind === "pod" ? chooseForPod(ports, resolution.place) : chooseForService(ports, asked, resolution.place);
   });
 }

@@ -293,10 +293,14 @@ test("an unknown name: near ones are suggested, to the person who typed it only"
   await desk.type("/netcheck nod");
   const answer = desk.roots.filter({ hasText: "I know no target called nod." });
   await answer.getByText("Only visible to you").waitFor();
-  expect(await answer.innerText()).toMatch(/Did you mean node1, node2, node3, node4, node5\?/);
+  expect(await answer.innerText()).toMatch(/Did you mean:\s*node1\s*node2\s*node3\s*node4\s*node5/);
   await desk.become("Bob Tanaka");
   await desk.page.getByRole("heading", { name: "This is #incidents" }).waitFor();
   expect(await answer.count()).toBe(0);
+  await desk.become("Alice Moreau");
+  await answer.getByRole("button", { name: "node1" }).click();
+  await desk.openThread("node1");
+  await desk.thread.getByText("Likely cause", { exact: false }).first().waitFor();
 });
 
 test("help, and what is no target's name", async () => {

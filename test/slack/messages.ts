@@ -198,11 +198,30 @@ export const MESSAGES: Readonly<Record<string, Readonly<Record<string, unknown>>
   },
   "workload/fine": { icon: "white_check_mark", title: "Inside the pod shop/web-1", table: "", wrong: [], more: 0, unchecked: [], note: "" },
   "note-again": { icon: "warning", text: "The triage failed: the node could not be reached.", incident: "inc-0123456789ab" },
-  "unknown-target/near": { name: "nod1", suggestions: ["node1", "node2"] },
-  "unknown-target/far": { name: "zzz", suggestions: [] },
+  "choose-target/near": {
+    name: "nod1",
+    ambiguous: false,
+    unknown: true,
+    choices: [
+      { label: "node1", command: "node1", index: 0 },
+      { label: "node2", command: "node2", index: 1 },
+    ],
+    more: 0,
+  },
+  "choose-target/several": {
+    name: "web-1",
+    ambiguous: true,
+    unknown: false,
+    choices: [
+      { label: "prod/web-1 (i-0123456789abcdef0)", command: "prod/web-1 vs node2", index: 0 },
+      { label: "test/web-1", command: "test/web-1 vs node2", index: 1 },
+    ],
+    more: 3,
+  },
+  "choose-target/far": { name: "zzz", ambiguous: false, unknown: true, choices: [], more: 0 },
   "help/alone": { problem: "" },
   "help/problem": { problem: '"a b" has more than one word; one target at a time, please.' },
 };
 
 /** Fields that netcheck itself makes of letters it chose; no node and no person writes into them. */
-export const OURS: ReadonlySet<string> = new Set(["incident", "proposal", "icon", "hash", "requester", "approvers", "people", "fix"]);
+export const OURS: ReadonlySet<string> = new Set(["incident", "proposal", "icon", "hash", "requester", "approvers", "people", "fix", "command"]);

@@ -97,12 +97,18 @@ describe("names", () => {
     expect(await bench.store.incidents(1)).toEqual([]);
   });
 
-  test("a name of two targets: asked which", async () => {
+  test("a name of two targets: asked which, with a button for each", async () => {
     const { clusters, policy } = configOf();
     bench.config = { ...configOf(), policy, clusters: { ...clusters, other: { transport: "replay", targets: { node2: {} } } } };
     await bench.ask();
     expect(bench.outcome()).toBe("ambiguous");
     expect(bench.node.jobs.size).toBe(0);
+    const asked = bench.chat.whispered(ALICE).join();
+    const words = [...asked.matchAll(/"value":"([^"]*)"/g)].map(([, word]) => word);
+    expect([asked.includes("Several targets are called") || asked.includes('"ambiguous":true'), words.toSorted()]).toEqual([
+      true,
+      ["lab/node2", "other/node2"],
+    ]);
     await bench.ask("other/node2", "inc-2");
     expect((await bench.incident("inc-2")).cluster).toBe("other");
   });

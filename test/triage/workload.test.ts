@@ -105,7 +105,7 @@ describe("a pod", () => {
 
   test.each<[string, WorkloadResolution, string]>([
     ["unknown", { kind: "unknown", reason: "no pod shop/web-1 in prod" }, "netcheck did not find the pod shop/web-1: no pod shop/web-1 in prod."],
-    ["ambiguous", { kind: "ambiguous", clusters: ["prod", "edge"] }, "Say which one: pod prod/shop/web-1 or pod edge/shop/web-1."],
+    ["ambiguous", { kind: "ambiguous", clusters: ["prod", "edge"] }, '"value":"pod edge/shop/web-1"'],
     ["unknown", { kind: "found", place: { ...pod, node: "ip-10-9-9-9" } }, "The node is ip-10-9-9-9 in prod, and netcheck has no way to it"],
   ])("%s: only who asked is told, and no incident is opened", async (outcome, resolution, text) => {
     found = () => resolution;

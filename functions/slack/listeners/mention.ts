@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, SlackEventMiddlewareArgs } from "@slack/bolt";
 import type { SharedFile, Work, WorkEvent } from "../../triage/ports.ts";
-import { parseCommand } from "./netcheck-command.ts";
+import { parseCommand, triageRequest } from "./netcheck-command.ts";
 
 /**
  * A message with a mention of the bot, or a direct one: files, pasted outputs, or the name of a target. Must answer within 3 seconds, so it only reads
@@ -71,9 +71,7 @@ export function readMention(
   if (files.length > 0) return { kind: "paste", request: { ...asker, files, text: "", problem: "" } };
   const asked = parseCommand(words);
   if (asked.kind === "help") return { kind: "paste", request: { ...asker, files, text: "", problem: asked.problem } };
-  const { target, against, workload } = asked;
-  const more = { ...(against.length === 0 ? {} : { against }), ...(workload === undefined ? {} : { workload }) };
-  return { kind: "triage", request: { ...asker, target, ...more } };
+  return { kind: "triage", request: triageRequest(asked, asker) };
 }
 
 function sharedFile({ id, name, size, url_private_download: download, url_private: view }: FileObject): SharedFile {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, SlackCommandMiddlewareArgs } from "@slack/bolt";
-import type { Message, Work, WorkloadName } from "../../triage/ports.ts";
+import type { Message, TriageRequest, Work, WorkloadName } from "../../triage/ports.ts";
 import type { Renderer } from "../render.ts";
 
 /** `/netcheck …`: must answer within 3 seconds, so it only reads the words and hands the work over. */
@@ -13,17 +13,12 @@ export function netcheckCommand(work: Work, render: Renderer) {
     };
     const asked = parseCommand(command.text);
     if (asked.kind === "help") return say({ template: "help", data: { problem: asked.problem } });
-    await work.start(incidentId(command.trigger_id), {
-      kind: "triage",
-      request: {
-        incident: incidentId(command.trigger_id),
-        target: asked.target,
-        requester: { id: command.user_id, team: command.team_id },
-        place: { channel: command.channel_id, responseUrl: command.response_url },
-        ...(asked.against.length === 0 ? {} : { against: asked.against }),
-        ...(asked.workload === undefined ? {} : { workload: asked.workload }),
-      },
+    const request = triageRequest(asked, {
+      incident: incidentId(command.trigger_id),
+      requester: { id: command.user_id, team: command.team_id },
+      place: { channel: command.channel_id, responseUrl: command.response_url },
     });
+    await work.start(request.incident, { kind: "triage", request });
     await ack();
   };
 }
@@ -32,10 +27,18 @@ type Asked =
   | { readonly kind: "help"; readonly problem: string }
   | { readonly kind: "triage"; readonly target: string; readonly against: readonly string[]; readonly workload?: WorkloadName };
 
+/** What was asked, with who asked it and where. */
+export function triageRequest(
+  { target, against, workload }: Extract<Asked, { kind: "triage" }>,
+  by: Pick<TriageRequest, "incident" | "requester" | "place">,
+): TriageRequest {
+  return { ...by, target, ...(against.length === 0 ? {} : { against }), ...(workload === undefined ? {} : { workload }) };
+}
+
 /** As many peers as one command may name. */
 const MAX_PEERS = 3;
-/** What a DNS name, an instance id or an address may hold. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/;
+/** What a DNS name, an instance id or an address may hold, with the name of its cluster before it where two clusters have it. */
+const NAME = /^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,252}\/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/;
 
 /** Reads the words behind `/netcheck`. */
 export function parseCommand(text: string): Asked {
