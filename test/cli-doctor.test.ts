@@ -323,6 +323,18 @@ describe("Kubernetes", () => {
     expect(found(checks, "no further rights").detail).toContain("create pods/exec in netcheck");
   });
 
+  test("pods and services: set up, half set up, and not at all, which is no problem", async () => {
+    cluster.may = () => true;
+    expect(found(await doctor(), "pods and services")).toMatchObject({ state: "ok", detail: expect.stringContaining("can look them up") as string });
+    cluster.may = (right) => right !== "list endpointslices";
+    expect(found(await doctor(), "pods and services")).toMatchObject({
+      state: "problem",
+      detail: expect.stringContaining("may not list endpointslices") as string,
+    });
+    cluster.may = (right) => !["get pods", "get services", "list endpointslices"].includes(right);
+    expect(found(await doctor(), "pods and services")).toMatchObject({ state: "ok", detail: expect.stringContaining("not set up") as string });
+  });
+
   test("nothing is installed: a changed pod would be taken", async () => {
     cluster.objects.clear();
     const checks = await doctor();

@@ -44,16 +44,24 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   const { required, optional } = environmentOf(own, "triage", TRIAGE_VARIABLES);
   const now = () => Date.now();
   const log = structuredLog("triage");
-  const config = configSource(required("CONFIG_PARAMETER"), now);
+  const source = configSource(required("CONFIG_PARAMETER"), now);
+  let clusters: Config["clusters"] = {};
+  // every triage asks for it before it asks a transport for anything
+  const config = async () => {
+    const current = await source();
+    clusters = current.clusters;
+    return current;
+  };
   const endpoint = optional("AWS_ENDPOINT_URL_SECRETS_MANAGER");
   const secret = new SecretReader({ fields: SLACK_SECRET, arn: required("SLACK_SECRET_ARN"), credentials: credentialsIn(variables), endpoint, now });
-  const [{ botToken }, first] = await Promise.all([secret.read(), config()]);
-  const client = slackClient(botToken, optional("SLACK_API_URL"));
+  const [{ botToken }] = await Promise.all([secret.read(), config()]);
+  const token = async (refused: boolean) => (await secret.read(refused)).botToken;
+  const client = slackClient(botToken, optional("SLACK_API_URL"), token);
   const render = loadTemplates(join(root, "templates/slack"));
   const draw = loadPicture(join(root, "templates/diagram.svg.hbs"));
   const store = meteredStore(new DynamoDbStore({ table: required("TABLE"), bucket: required("BUCKET") }), emfMeter("triage"));
   const tokenOf = clusterSecrets(variables);
-  const transports = transportsOf(first, tokenOf);
+  const transports = transportsOf(() => clusters, tokenOf);
   const ports: Ports = {
     work: lambdaWork({ functionName: required("TRIAGE_FUNCTION"), qualifier: required("TRIAGE_QUALIFIER") }),
     targets: configuredTargets(config, async (transport, cluster, nameTag) => (await transports[transport]?.discover?.(cluster, nameTag)) ?? []),
@@ -67,7 +75,7 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
       cluster: async (name) => podCluster(name, (await config()).clusters[name]?.debugPods, tokenOf),
     }),
     scripts,
-    importer: sharedImporter({ fetch: slackFiles(client), directory: emptyFolder("netcheck-incoming") }),
+    importer: sharedImporter({ fetch: slackFiles(client, () => token(false)), directory: emptyFolder("netcheck-incoming") }),
     store,
     chat: slackChat({ client, store, render, draw, log }),
     members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
@@ -82,10 +90,10 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   return { ports, catalogue: loadCatalogue(join(root, "runbooks"), { tolerant: true }), report: loadReport(join(root, "templates/report.md.hbs")) };
 }
 
-function transportsOf({ clusters }: Config, secret: (name: string) => Promise<string>): Readonly<Record<string, Transport>> {
+function transportsOf(clusters: () => Config["clusters"], secret: (name: string) => Promise<string>): Readonly<Record<string, Transport>> {
   return {
-    ssm: ssmTransport({ cluster: (name) => clusters[name] }),
-    "debug-pod": debugPodTransport({ cluster: (name) => podCluster(name, clusters[name]?.debugPods, secret) }),
+    ssm: ssmTransport({ cluster: (name) => clusters()[name] }),
+    "debug-pod": debugPodTransport({ cluster: (name) => podCluster(name, clusters()[name]?.debugPods, secret) }),
   };
 }
 

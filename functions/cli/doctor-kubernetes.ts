@@ -23,6 +23,8 @@ const RULES = "/apis/admissionregistration.k8s.io/v1";
 interface Right {
   readonly verb: string;
   readonly resource: string;
+  /** Kubernetes' own ("") unless told. */
+  readonly group?: string;
   readonly subresource?: string;
   readonly namespace?: string;
 }
@@ -34,6 +36,12 @@ const needed = (namespace: string): Right[] => [
   { verb: "list", resource: "events", namespace },
   { verb: "get", resource: "nodes" },
   { verb: "list", resource: "nodes" },
+];
+/** What `/netcheck pod` and `/netcheck svc` ask (infra/k8s/workloads.yaml); all other commands do without. */
+const WORKLOADS: readonly Right[] = [
+  { verb: "get", resource: "pods" },
+  { verb: "get", resource: "services" },
+  { verb: "list", resource: "endpointslices", group: "discovery.k8s.io" },
 ];
 /** What somebody with stolen credentials would like to do. */
 const dangerous = (namespace: string): Right[] => [
@@ -113,8 +121,8 @@ export async function examineKubernetes(
 
 type Look = (check: string, run: () => Promise<Finding>) => Promise<boolean>;
 
-async function allowed(api: KubernetesApi, { subresource, namespace, ...right }: Right): Promise<boolean> {
-  const resourceAttributes = { ...right, group: "", ...(subresource === undefined ? {} : { subresource }), ...(namespace === undefined ? {} : { namespace }) };
+async function allowed(api: KubernetesApi, { group = "", subresource, namespace, ...right }: Right): Promise<boolean> {
+  const resourceAttributes = { ...right, group, ...(subresource === undefined ? {} : { subresource }), ...(namespace === undefined ? {} : { namespace }) };
   const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec: { resourceAttributes } };
   const answer = await api.call<{ status: { allowed: boolean } }>({ method: "POST", path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body });
   return answer.body.status.allowed;
@@ -129,6 +137,16 @@ async function rights(look: Look, api: KubernetesApi, namespace: string): Promis
   await look("rights", async () => {
     const missing = await which(needed(namespace), false);
     return missing.length === 0 ? ok("all that it needs") : problem(`netcheck's account may not ${missing.join(", ")}`, INSTALL);
+  });
+  await look("pods and services", async () => {
+    const missing = await which(WORKLOADS, false);
+    if (missing.length === 0) return ok("/netcheck pod and /netcheck svc can look them up");
+    if (missing.length === WORKLOADS.length)
+      return ok("not set up: /netcheck pod and /netcheck svc answer that they may not look. To have them: kubectl apply -f infra/k8s/workloads.yaml");
+    return problem(
+      `netcheck's account may not ${missing.join(", ")}, but may the rest of infra/k8s/workloads.yaml`,
+      "kubectl apply -f infra/k8s/workloads.yaml",
+    );
   });
   await look("no further rights", async () => {
     const more = await which(dangerous(namespace), true);

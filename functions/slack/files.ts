@@ -19,17 +19,17 @@ const SCOPE = "does the app have the scope files:read, and is it a member of tha
 export type FetchFile = (file: SharedFile, path: string) => Promise<{ readonly bytes: number; readonly sha256: string }>;
 
 /**
- * Fetches files of Slack with the client's token. The address comes from a request that Slack signed, and is still not trusted: only https on Slack's
+ * Fetches files of Slack with the client's token, or the one that `token` names where tokens rotate. The address comes from a request that Slack signed, and is still not trusted: only https on Slack's
  * file hosts, or exactly the origin of the API that the client talks to; redirects are not followed; nothing longer than {@link MAX_FILE} is taken.
  * Throws a sentence for people, `retryable` where waiting may help.
  */
-export function slackFiles(client: WebClient, maxBytes = MAX_FILE): FetchFile {
+export function slackFiles(client: WebClient, token = async () => client.token ?? "", maxBytes = MAX_FILE): FetchFile {
   const api = new URL(client.slackApiUrl).origin;
   return async (file, path) => {
     const url = allowed(file.url ?? (await ask(client, file)), api);
     if ((file.size ?? 0) > maxBytes) throw tooLarge(maxBytes, file.size);
     const response = await fetch(url, {
-      headers: { authorization: `Bearer ${client.token ?? ""}` },
+      headers: { authorization: `Bearer ${await token()}` },
       redirect: "manual",
       signal: AbortSignal.timeout(PATIENCE_MS),
     }).catch((cause: unknown) => {

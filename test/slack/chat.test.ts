@@ -40,6 +40,33 @@ const chat = (memory: Pick<SqliteStore, "remember" | "recall"> = store): Chat =>
 const messages = (channel = "C_INCIDENTS") => [...workspace.chat.messages(channel)];
 const textsOf = (channel?: string): string[] => messages(channel).map((message) => message.text);
 
+describe("a token that was replaced", () => {
+  const replaced = (tokens: string[]) => {
+    const asked: boolean[] = [];
+    let held = tokens.shift() ?? "";
+    const current = async (refused: boolean) => {
+      asked.push(refused);
+      if (refused) held = tokens.shift() ?? held;
+      return held;
+    };
+    const log = (_level: string, message: string) => logged.push(message);
+    const chatWith = slackChat({ client: slackClient("xoxb-at-the-start", `${server.url}/api/`, current), store, render, draw, log });
+    return { asked, post: () => chatWith.post("inc-1/root", incidents, note("one")) };
+  };
+
+  test("the call is sent once more with the new one; the next ones know it", async () => {
+    const { asked, post } = replaced(["xoxb-old", workspace.botToken]);
+    await post();
+    expect([textsOf(), asked.filter(Boolean)]).toEqual([["one"], [true]]);
+  });
+
+  test("no other one is there: Slack's refusal is told, and nothing is sent for ever", async () => {
+    const { asked, post } = replaced(["xoxb-old"]);
+    await expect(post()).rejects.toThrow("invalid_auth");
+    expect([textsOf(), asked.filter(Boolean).length < 4]).toEqual([[], true]);
+  });
+});
+
 describe("post", () => {
   test("once per key, for ever; another key is another message", async () => {
     const ref = await chat().post("inc-1/root", incidents, note("one"));

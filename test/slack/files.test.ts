@@ -114,7 +114,11 @@ describe("the token goes nowhere else", () => {
 describe("what does not come as a file", () => {
   const problem = async (listener: RequestListener, more: object = {}, most?: number): Promise<Error & { retryable?: boolean }> => {
     const url = await serve(listener);
-    return await slackFiles(slackClient("xoxb-1", `${url}/api/`), most)(one(`${url}/x`, more), path).then(
+    return await slackFiles(
+      slackClient("xoxb-1", `${url}/api/`),
+      undefined,
+      most,
+    )(one(`${url}/x`, more), path).then(
       () => expect.unreachable("it was fetched"),
       (error: unknown) => error as Error,
     );
