@@ -14,6 +14,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import { canonical, chain } from "../triage/audit.ts";
 import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState } from "../triage/ports.ts";
+import { checkDocument } from "./document.ts";
 import type { AuditedStore, Head } from "./verify.ts";
 
 /**
@@ -29,6 +30,7 @@ import type { AuditedStore, Head } from "./verify.ts";
  *     P#<proposal>     proposal      the proposal as JSON, `version`
  *     M#<key>          message       what was posted under a key
  *     L#<target>       lock          who may change a node
+ *     D#<kind>         =<key>        a small document as JSON, `version`; "null" if it was taken away, because nothing but locks is ever deleted
  *
  * All of it is read consistently but the list of incidents. Captures and reports are objects in the bucket, under `blobs/`.
  */
@@ -278,6 +280,43 @@ export class DynamoDbStore implements AuditedStore {
       if ((error as Error).name === "NoSuchKey") return undefined;
       throw error;
     }
+  }
+
+  async change<T>(kind: string, key: string, update: (stored: T | undefined) => T | undefined): Promise<T | undefined> {
+    checkDocument(kind, key);
+    const [pk, sk] = [`D#${kind}`, `=${key}`];
+    return this.#race(`change the document ${kind} ${key}`, async () => {
+      const old = stored<T | null>(await this.#get(pk, sk));
+      const made = update(old?.value ?? undefined);
+      if (made === undefined && (old === undefined || old.value === null)) return { result: undefined };
+      const json = JSON.stringify(made ?? null);
+      return { result: (JSON.parse(json) as T | null) ?? undefined, writes: [this.#putVersion({ pk, sk, json, expires: this.#expiry() }, old?.version ?? 0)] };
+    });
+  }
+
+  async kept<T>(kind: string, key: string): Promise<T | undefined> {
+    checkDocument(kind, key);
+    return stored<T | null>(await this.#get(`D#${kind}`, `=${key}`))?.value ?? undefined;
+  }
+
+  async list<T>(
+    kind: string,
+    { prefix = "", limit, newestFirst = false }: { readonly prefix?: string; readonly limit: number; readonly newestFirst?: boolean },
+  ): Promise<readonly { readonly key: string; readonly value: T }[]> {
+    const found: { key: string; value: T }[] = [];
+    const query = {
+      TableName: this.#table,
+      ConsistentRead: true,
+      KeyConditionExpression: "pk = :pk AND begins_with(sk, :prefix)",
+      FilterExpression: "json <> :gone",
+      ExpressionAttributeValues: { ":pk": `D#${kind}`, ":prefix": `=${prefix}`, ":gone": "null" },
+      ScanIndexForward: !newestFirst,
+    };
+    for await (const page of paginateQuery({ client: this.#db, pageSize: Math.max(limit, 25) }, query)) {
+      for (const { sk, json } of (page.Items ?? []) as { sk: string; json: string }[]) found.push({ key: sk.slice(1), value: JSON.parse(json) as T });
+      if (found.length >= limit) break;
+    }
+    return found.slice(0, limit);
   }
 
   async remember(key: string, message: MessageRef): Promise<void> {

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { canonical, chain } from "../triage/audit.ts";
 import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Store } from "../triage/ports.ts";
+import { checkDocument } from "./document.ts";
 import type { Head } from "./verify.ts";
 
 /**
@@ -157,6 +158,41 @@ export class SqliteStore implements Store {
     return this.#row<{ data: Uint8Array }>("SELECT data FROM blob WHERE key = ?", key)?.data;
   }
 
+  async change<T>(kind: string, key: string, update: (stored: T | undefined) => T | undefined): Promise<T | undefined> {
+    checkDocument(kind, key);
+    return this.#transaction(() => {
+      const old = this.#row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
+      const made = update(old && (JSON.parse(old.json) as T));
+      if (made === undefined) {
+        this.#run("DELETE FROM document WHERE kind = ? AND key = ?", kind, key);
+        return undefined;
+      }
+      const json = JSON.stringify(made);
+      this.#run("INSERT INTO document(kind, key, json) VALUES(?, ?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", kind, key, json);
+      return JSON.parse(json) as T;
+    });
+  }
+
+  async kept<T>(kind: string, key: string): Promise<T | undefined> {
+    checkDocument(kind, key);
+    const row = this.#row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
+    return row && (JSON.parse(row.json) as T);
+  }
+
+  async list<T>(
+    kind: string,
+    { prefix = "", limit, newestFirst = false }: { readonly prefix?: string; readonly limit: number; readonly newestFirst?: boolean },
+  ): Promise<readonly { readonly key: string; readonly value: T }[]> {
+    const rows = this.#rows<{ key: string; json: string }>(
+      `SELECT key, json FROM document WHERE kind = ? AND substr(key, 1, ?) = ? ORDER BY key ${newestFirst ? "DESC" : "ASC"} LIMIT ?`,
+      kind,
+      prefix.length,
+      prefix,
+      limit,
+    );
+    return rows.map(({ key, json }) => ({ key, value: JSON.parse(json) as T }));
+  }
+
   async remember(key: string, message: MessageRef): Promise<void> {
     this.#run("INSERT INTO message(key, json) VALUES(?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", key, JSON.stringify(message));
   }
@@ -248,6 +284,7 @@ function open(file: string): DatabaseSync {
       CREATE TRIGGER IF NOT EXISTS audit_delete BEFORE DELETE ON audit BEGIN SELECT raise(ABORT, 'the audit trail is append-only'); END;
       CREATE TABLE IF NOT EXISTS head(incident TEXT PRIMARY KEY, sequence INTEGER NOT NULL, hash TEXT NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS blob(key TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT;
+      CREATE TABLE IF NOT EXISTS document(kind TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(kind, key)) STRICT;
       CREATE TABLE IF NOT EXISTS message(key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS lock(target TEXT PRIMARY KEY, proposal TEXT NOT NULL) STRICT;
       PRAGMA user_version = ${SCHEMA_VERSION};

@@ -111,7 +111,10 @@ export interface SharedFile {
 /** A person, or "cli". Ids are the chat's. */
 export interface Actor {
   readonly id: string;
+  /** The workspace where it happened, or the person's own if that is not told. */
   readonly team: string;
+  /** The person's own workspace or organisation, where it is another one: somebody from outside, in a channel that two companies share. */
+  readonly home?: string;
 }
 
 /** A place in a chat. `responseUrl` reaches the person even where the bot is not a member. */
@@ -586,6 +589,18 @@ export interface Store {
   /** Large data by key ([A-Za-z0-9_/.-]{1,200}); writing the same key again replaces it. */
   put(key: string, data: Uint8Array): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
+  /**
+   * A small document (JSON, < 100 KB) by kind and key, for what is no incident: changes it to what `update` makes of the stored one (undefined: there is none;
+   * nothing is left if it returns undefined), in one transaction. `update` is pure: it runs again if somebody else wrote in between. Returns what is stored now.
+   * @param kind [a-z-]{1,40} @param key 1 to 500 characters, any
+   */
+  change<T>(kind: string, key: string, update: (stored: T | undefined) => T | undefined): Promise<T | undefined>;
+  kept<T>(kind: string, key: string): Promise<T | undefined>;
+  /** Documents whose keys begin with `prefix`, in the order of their keys or against it. */
+  list<T>(
+    kind: string,
+    options: { readonly prefix?: string; readonly limit: number; readonly newestFirst?: boolean },
+  ): Promise<readonly { readonly key: string; readonly value: T }[]>;
   /** What was posted under a key, so that a repeated step edits or skips instead of posting twice. */
   remember(key: string, message: MessageRef): Promise<void>;
   recall(key: string): Promise<MessageRef | undefined>;
