@@ -26,8 +26,8 @@ export interface Place {
 }
 const ANYWHERE: Place = { partition: "aws", region: "REGION", account: "ACCOUNT" };
 
-/** Every statement of every policy in a template: inline, managed, attached to resources, trust. @throws at a policy of a kind that it does not know */
-export function iamSurface({ Resources }: Template, place: Place = ANYWHERE): Statement[] {
+/** Every statement of every policy in a template and its nested ones: inline, managed, attached to resources, trust. @throws at a policy of a kind that it does not know */
+export function iamSurface({ Resources, Nested = [] }: Template, place: Place = ANYWHERE): Statement[] {
   const name = (value: unknown): string => named(value, place);
   const statements = (owner: string, kind: Statement["kind"], document: unknown): Statement[] =>
     (document as { Statement: Record<string, unknown>[] }).Statement.map((one) => {
@@ -52,7 +52,8 @@ export function iamSurface({ Resources }: Template, place: Place = ANYWHERE): St
         ),
       };
     });
-  return Object.entries(Resources).flatMap(([id, { Type, Properties }]): Statement[] => {
+  const nested = Nested.flatMap((template) => iamSurface(template, place));
+  const here = Object.entries(Resources).flatMap(([id, { Type, Properties }]): Statement[] => {
     const own = short(id);
     switch (Type) {
       case "AWS::IAM::Role": {
@@ -101,6 +102,7 @@ export function iamSurface({ Resources }: Template, place: Place = ANYWHERE): St
       }
     }
   });
+  return [...here, ...nested];
 }
 
 function principals(value: unknown, name: (value: unknown) => string): string[] {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +21,8 @@ export interface Resource {
 export interface Template {
   readonly Resources: Readonly<Record<string, Resource>>;
   readonly Outputs: Readonly<Record<string, { readonly Value: unknown; readonly Description?: string }>>;
+  /** Of its nested stacks. */
+  readonly Nested?: readonly Template[];
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -59,7 +61,9 @@ function synthesized(make: (app: App) => { readonly stackName: string }): Templa
   try {
     const app = checkedApp({ outdir });
     const { stackName } = make(app);
-    return app.synth().getStackByName(stackName).template as Template;
+    const template = app.synth().getStackByName(stackName).template as Template;
+    const nested = readdirSync(outdir).filter((file) => file.endsWith(".nested.template.json"));
+    return { ...template, Nested: nested.sort().map((file) => JSON.parse(readFileSync(path.join(outdir, file), "utf8")) as Template) };
   } finally {
     rmSync(outdir, { recursive: true, force: true });
   }

@@ -235,6 +235,7 @@ function fixSection({ file }: Fix, users: readonly string[]): string[] {
       ? [`Cannot be undone: ${prose(file.rollbackNote ?? "")}`]
       : ["To undo it:", "", ...file.rollback.map(stepLine), ...(file.rollbackNote === undefined ? [] : ["", prose(file.rollbackNote)])]),
     "",
+    ...(file.otherwise === undefined ? [] : [`Not offered everywhere: ${prose(file.otherwise)}`, ""]),
     "Side effects:",
     "",
     ...file.sideEffects.map((line) => `- ${prose(line)}`),

@@ -76,6 +76,25 @@ export const parameterTypes = {
   "attach-type": "[a-z0-9_]{3,40}",
   "iptables-restore": "ip6?tables(?:-nft|-legacy)?-restore",
   module: "br_netfilter",
+  iptables: "ip6?tables(?:-nft|-legacy)?",
+  protocol: "tcp|udp|sctp",
+  port: "[1-9][0-9]{0,4}",
+  // address and port, as DNAT takes them
+  socket: "(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9]):[1-9][0-9]{0,4}",
+  // KEY=VALUE as `sysctl -w` takes it: these keys alone, and no value that could take all memory. In an interface's name "/" stands for a dot
+  setting:
+    "net\\.ipv4\\.ip_forward=[01]|net\\.ipv4\\.conf\\.[A-Za-z0-9_][A-Za-z0-9_/@-]{0,14}\\.(?:forwarding=[01]|rp_filter=[012])|net\\.netfilter\\.nf_conntrack_max=[1-9][0-9]{0,6}|net\\.ipv[46]\\.neigh\\.default\\.gc_thresh[23]=[1-9][0-9]{0,5}",
+  "reserved-ports": "net\\.ipv4\\.ip_local_reserved_ports=[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,31}",
+  // of addresses and rules: "ip -4", "ip -6"
+  family: "-[46]",
+  // the tables that every node looks up; nobody else's
+  table: "main|local",
+  // RFC 8200: IPv6 needs 1280 and ends on an interface below it. The largest packet has 65535
+  mtu: "1(?:2[89][0-9]|[3-9][0-9]{2})|[2-9][0-9]{3}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5])))",
+  // routes that reject; "prohibit" is what people set on purpose
+  "reject-route": "unreachable|blackhole",
+  // of a switch that is only ever turned on
+  "switch-on": "yes",
 } as const;
 export type ParameterType = keyof typeof parameterTypes;
 
@@ -111,6 +130,8 @@ export const FixFile = z.strictObject({
       from: Cel,
     }),
   ),
+  /** Said after "No fix can be offered: " where the rule's evidence gives a parameter no value: why there is no button for this form of the fault, and what to do by hand. */
+  otherwise: Sentence.optional(),
   /** POSIX sh, read-only: exit 0 if the precondition still holds on the node. Parameters are `$NETCHECK_<name>`; lists are blank separated. */
   check: z.string().min(1).max(4000),
   apply: z.array(Step).min(1),

@@ -44,14 +44,28 @@ export interface PolicySpec {
 const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 const list = (texts: readonly string[]): string => `[${texts.map(quoted).join(", ")}]`;
 
-/** The key of a script in the ConfigMap. */
+/** The key of a script in the ConfigMap; of one that changes the node, of what comes behind {@link HEAD}. */
 const keyOf = (name: string): string => `script.${name}`;
+/** The key of what all scripts that change a node begin with: most of each, so it is there once. A ConfigMap holds 1 MiB. */
+const HEAD = "head";
 /** Before a key that is of the version before: what runs since before an upgrade may end with it. */
 export const PREVIOUS = "previous.";
 
-/** That a text is the pinned one, of this version or of the one before. @param key the key in the ConfigMap, in CEL */
-const pinned = (text: string, key: string): string =>
-  `(${text} == params.data[${key}] || ('${PREVIOUS}' + ${key} in params.data && ${text} == params.data['${PREVIOUS}' + ${key}]))`;
+/** That a text is the pinned one, of this version or of the one before. @param keys of its pieces in the ConfigMap, in CEL */
+function pinned(text: string, ...keys: readonly string[]): string {
+  const pieces = keys.map((key) => `params.data[${key}]`).join(" + ");
+  const before = keys.map((key) => `'${PREVIOUS}' + ${key}`);
+  const there = before.map((key) => `${key} in params.data`).join(" && ");
+  return `(${text} == ${pieces} || (${there} && ${text} == ${before.map((key) => `params.data[${key}]`).join(" + ")}))`;
+}
+
+/** What all these texts begin with. */
+function beginning([first = "", ...others]: readonly string[]): string {
+  let length = first.length;
+  for (const text of others) while (!text.startsWith(first.slice(0, length))) length -= 1;
+  // between two lines
+  return first.slice(0, first.lastIndexOf("\n", length - 1) + 1);
+}
 
 /**
  * `data` of the ConfigMap that the policy reads: what it compares with is too long for an expression, and the image differs between installations.
@@ -61,13 +75,18 @@ export function policyParameters(scripts: readonly Script[], image: string, befo
   const [first] = scripts;
   if (first === undefined) throw new Error("there are no scripts to pin");
   const previous = Object.entries(before).filter(([key]) => !key.startsWith(PREVIOUS));
+  const text = (script: Script): string => podProgram(script).args[0] as string;
+  const head = beginning(scripts.filter(changing).map(text));
   return {
     image,
     program: podProgram(first).command[2] as string,
-    ...Object.fromEntries(scripts.map((script) => [keyOf(script.name), podProgram(script).args[0] as string])),
+    [HEAD]: head,
+    ...Object.fromEntries(scripts.map((script) => [keyOf(script.name), changing(script) ? text(script).slice(head.length) : text(script)])),
     ...Object.fromEntries(previous.map(([key, value]) => [PREVIOUS + key, value])),
   };
 }
+
+const changing = ({ changes }: Script): boolean => changes === true;
 
 /** A list parameter's pattern: a value of its own pattern, then more of it behind single blanks; perhaps nothing at all. */
 const LIST = /^\^(?<optional>\(\?:)?(?<one>\(\?:.+\))\(\?: \k<one>\)\{0,(?<more>\d+)\}(?:\)\?)?\$$/;
@@ -132,7 +151,7 @@ export function podPolicy(scripts: readonly Script[]): PolicySpec {
     ["its annotation must name a script of netcheck's catalogue", `variables.script in ${list(scripts.map(({ name }) => name))}`],
     [
       "its script must be that of netcheck's catalogue, byte for byte",
-      `has(${c}.args) && size(${c}.args) == 2 && ${pinned(`${c}.args[0]`, "'script.' + variables.script")}`,
+      `has(${c}.args) && size(${c}.args) == 2 && (variables.changes ? ${pinned(`${c}.args[0]`, quoted(HEAD), "'script.' + variables.script")} : ${pinned(`${c}.args[0]`, "'script.' + variables.script")})`,
     ],
     ["its script must have its own time limit", `has(${c}.args) && size(${c}.args) == 2 && ${c}.args[1] == {${seconds}}[variables.script]`],
     [
@@ -183,9 +202,7 @@ export function podPolicy(scripts: readonly Script[]): PolicySpec {
     ],
     [
       "the host's root must be read-only for all scripts but fixes",
-      `has(${c}.volumeMounts) && ${c}.volumeMounts.all(mount, mount.name != 'host' || (has(mount.readOnly) && mount.readOnly) || variables.script in ${list(
-        scripts.filter(({ changes }) => changes === true).map(({ name }) => name),
-      )})`,
+      `has(${c}.volumeMounts) && ${c}.volumeMounts.all(mount, mount.name != 'host' || (has(mount.readOnly) && mount.readOnly) || variables.changes)`,
     ],
     [
       "its security context must be that of netcheck's pods",
@@ -232,6 +249,7 @@ export function podPolicy(scripts: readonly Script[]): PolicySpec {
         name: "script",
         expression: `has(object.metadata.annotations) && ${quoted(ANNOTATION.script)} in object.metadata.annotations ? object.metadata.annotations[${quoted(ANNOTATION.script)}] : ''`,
       },
+      { name: "changes", expression: `variables.script in ${list(scripts.filter(changing).map(({ name }) => name))}` },
     ],
     validations: rules.map(([message, expression]) => ({ expression, message: `netcheck: ${message}`, reason: "Forbidden" })),
     auditAnnotations: [{ key: "script", valueExpression: "string(variables.script)" }],

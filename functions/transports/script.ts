@@ -438,6 +438,7 @@ case \${NETCHECK_${parameter}:?} in *[!A-Za-z0-9_-]*) unfit "that is not a job" 
 marker=$runs/$NETCHECK_${parameter}
 `;
 
+/** The same in all fixes and before anything of their own, so that a cluster's policy can pin it once (pod-policy.ts). Functions alone: nothing runs yet. */
 const FIX = `
 finish() {
   # in one go: nobody ever reads half an outcome
@@ -447,20 +448,22 @@ finish() {
   frame fix
   exit 0
 }
-mkdir -p "$runs" 2>/dev/null
-# mkdir is atomic: of two runs of one proposal exactly one gets past this line
-if ! mkdir "$marker" 2>/dev/null; then
-  if [ -d "$marker" ]; then
-    outcome=unfinished
-    if [ -r "$marker/outcome" ]; then read -r outcome <"$marker/outcome"; fi
-    printf '#%s outcome %s 1 0 0\\n' "$nonce" "$outcome" >>"$dir/payload"
-  else
-    printf '#%s outcome unmarked 0 0 0\\n' "$nonce" >>"$dir/payload"
+claim() {
+  mkdir -p "$runs" 2>/dev/null
+  # mkdir is atomic: of two runs of one proposal exactly one gets past this line
+  if ! mkdir "$marker" 2>/dev/null; then
+    if [ -d "$marker" ]; then
+      outcome=unfinished
+      if [ -r "$marker/outcome" ]; then read -r outcome <"$marker/outcome"; fi
+      printf '#%s outcome %s 1 0 0\\n' "$nonce" "$outcome" >>"$dir/payload"
+    else
+      printf '#%s outcome unmarked 0 0 0\\n' "$nonce" >>"$dir/payload"
+    fi
+    frame fix
+    exit 0
   fi
-  frame fix
-  exit 0
-fi
-# step STDIN-FILE|/dev/null PROGRAM ARGUMENTS…: runs it and keeps what it said; the first failure ends the fix
+}
+# step STDIN-FILE|/dev/null PROGRAM ARGUMENTS…: runs it and keeps what it said
 step() {
   input=$1
   shift
@@ -474,9 +477,13 @@ step() {
   size "$dir/heard"
   printf '#%s step %s 0 %s %s\\n' "$nonce" "$code" "$said" "$bytes" >>"$dir/payload"
   cat "$dir/said" "$dir/heard" >>"$dir/payload"
-  if [ "$code" -ne 0 ]; then finish failed 0; fi
+  if [ "$code" -ne 0 ]; then fail; fi
 }
 `;
+/** The first failure ends a fix. */
+const STOP = "fail() { finish failed 0; }\n";
+/** What cannot be undone does not keep the rest from being undone. */
+const GO_ON = "failed=\nfail() { failed=1; }\n";
 
 /** For fixes with lists. */
 const LISTS = `nth() { shift "$1"; printf '%s' "$1"; }
@@ -516,8 +523,10 @@ function fix(plan: FixPlan): Script {
   return {
     name: plan.name,
     text: `#!/bin/sh
-# netcheck: ${plan.name}. Runs at most once per job.
-${PRELUDE}${keeping()}${markerOf("job")}${required}
+# netcheck: a fix. Runs at most once per job.
+${PRELUDE}${keeping()}${markerOf("job")}${FIX}
+# ${plan.name}
+${required}
 # sh reads as it goes: a check that it cannot parse ends the script here, before there is a marker
 check() {
 # shellcheck disable=SC2086
@@ -525,7 +534,8 @@ check() {
 ${[...new Set(paired)].join("")}${plan.check.trimEnd()}
 }
 }
-${FIX}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
+claim
+${plan.goOn === true ? GO_ON : STOP}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
 if ! (check) </dev/null >"$dir/out" 2>&1; then
   first 4000 <"$dir/out" >"$dir/heard"
   redact "$dir/heard"
@@ -535,7 +545,7 @@ if ! (check) </dev/null >"$dir/out" 2>&1; then
   finish refused 0
 fi
 echo unfinished >"$marker/outcome"
-${steps.join("\n")}
+${steps.join("\n")}${plan.goOn === true ? '\nif [ -n "$failed" ]; then finish failed 0; fi' : ""}
 finish succeeded 0
 `,
     parameters: { nonce: NONCE, job: JOB, ...plan.parameters },

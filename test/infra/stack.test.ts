@@ -35,9 +35,12 @@ describe("synth", () => {
   });
 
   test("it is far below CloudFormation's limits: 500 resources, 1 MB", () => {
-    for (const template of [main, member]) {
-      expect(Object.keys(template.Resources).length).toBeLessThan(250);
-      expect(JSON.stringify(template, undefined, 1).length).toBeLessThan(500_000);
+    for (const { Nested = [], ...template } of [main, member]) {
+      expect(Nested.length).toBeGreaterThan(1);
+      for (const one of [template, ...Nested]) {
+        expect(Object.keys(one.Resources).length).toBeLessThan(250);
+        expect(JSON.stringify(one, undefined, 1).length).toBeLessThan(500_000);
+      }
     }
   });
 
@@ -260,7 +263,7 @@ describe("secrets", () => {
 describe("documents", () => {
   test("one for each script, with patterns for every parameter, which reach it as environment variables", () => {
     for (const template of [main, member]) {
-      const documents = all(template, "AWS::SSM::Document").map(([, { Properties }]) => Properties);
+      const documents = (template.Nested ?? []).flatMap((nested) => all(nested, "AWS::SSM::Document")).map(([, { Properties }]) => Properties);
       expect(documents.map((document) => document["Name"] as string)).toContain("netcheck-collect-netcheck");
       expect(documents.map((document) => document["Name"] as string)).toContain("netcheck-fix-status");
       expect(documents.filter(({ Name }) => (Name as string).startsWith("netcheck-fix-")).length).toBeGreaterThan(3);

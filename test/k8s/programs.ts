@@ -19,6 +19,7 @@ export const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
     "sha256sum",
     "sleep",
     "tail",
+    "tee",
     "timeout",
     "tr",
     "uname",
