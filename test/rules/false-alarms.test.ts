@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -67,6 +68,13 @@ const changed = (capture: Capture, index: number, change: Partial<Output>): Capt
   outputs: capture.outputs.map((output, i) => (i === index ? { ...output, ...change } : output)),
 });
 
+/**
+ * Whether a case is tried: there are too many for every run, and each says much the same as its neighbours. One in `of`, chosen by what it is, so that it is
+ * the same ones each time; all of them with FALSE_ALARMS=all in the environment.
+ */
+const taken = (of: number, ...what: readonly (string | number)[]): boolean =>
+  process.env["FALSE_ALARMS"] === "all" || createHash("sha1").update(what.join("\n")).digest().readUInt8(0) % of === 0;
+
 /** The text cut behind each of at most `count` lines, spread evenly. */
 function cuts(text: string, count: number): string[] {
   const lines = text.split("\n");
@@ -86,8 +94,9 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
       expect(invented(path, allowed, without(capture, i), output), `without ${name}`).toEqual([]);
-      expect(invented(path, allowed, failed, output), `failed: ${name}`).toEqual([]);
-      expect(invented(path, allowed, changed(capture, i, { text: "", stderr: "", exitCode: 127 }), output), `not installed: ${name}`).toEqual([]);
+      if (taken(4, path, i, "failed")) expect(invented(path, allowed, failed, output), `failed: ${name}`).toEqual([]);
+      const missing = changed(capture, i, { text: "", stderr: "", exitCode: 127 });
+      if (taken(6, path, i, "missing")) expect(invented(path, allowed, missing, output), `not installed: ${name}`).toEqual([]);
     });
   });
 
@@ -96,6 +105,7 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
     const allowed = foundIn(capture);
     capture.outputs.forEach((output, i) => {
       for (const text of output.text === "" ? [] : cuts(output.text, 3)) {
+        if (!taken(6, path, i, text.length)) continue;
         const cut = changed(capture, i, { text, truncated: true });
         expect(invented(path, allowed, cut, output), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
       }
@@ -127,6 +137,7 @@ describe.each(faulty)("%s", { timeout: 30_000 }, (path) => {
       if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
       expect(verdict({ ...capture, outputs: capture.outputs.filter((one) => one.command !== output.command) }), `never run: ${name}`).toMatch(open);
       for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
+        if (!taken(6, path, i, text.length)) continue;
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
       }
     });

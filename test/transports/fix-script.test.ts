@@ -186,6 +186,16 @@ describe.skipIf(!root).each(shells.map((shell) => ({ name: shell.join(" "), shel
     expect(said()).toEqual(["one"]);
   });
 
+  test("on the way back a step that fails keeps none of the others from being tried, and the run has failed all the same", async () => {
+    const back = plan({ goOn: true, steps: [say("one"), { run: ["sh", "-c", "exit 7"] }, say("three")] });
+    const run = await machine.fix(back);
+    expect([run.outcome, run.steps.map(({ exitCode }) => exitCode), said()]).toEqual(["failed", [0, 7, 0], ["one", "three"]]);
+    expect(await machine.status()).toBe("failed");
+    expect(await machine.fix(back)).toEqual({ outcome: "failed", repeated: true, steps: [] });
+    expect((await machine.fix(plan({ goOn: true, steps: [say("four")] }), {}, "job-2")).outcome).toBe("succeeded");
+    expect(said()).toEqual(["one", "three", "four"]);
+  });
+
   test("a failing round of a list stops the others", async () => {
     const run: FixPlan["steps"][number] = { each: ["ids"], run: ["sh", "-c", 'echo "$1" >>"$0"; [ "$1" != b ]', log, "$ids"] };
     expect(await machine.fix(plan({ parameters: { ids: any }, steps: [run, say("after")] }), { ids: "a b c" })).toMatchObject({ outcome: "failed" });
@@ -333,7 +343,9 @@ describe("a fix as a script", () => {
         // the empty string stands for a value that is not set
         if (value === "" && parameter.optional) continue;
         const others = { ...fix, file: { ...fix.file, parameters: { [name]: parameter } } };
-        expect(() => scriptParameters(others, { [name]: value }), `${name} ${JSON.stringify(value)}`).toThrow(`${fix.file.id}: `);
+        // nothing is set: what to do by hand, where the fix says it
+        const words = value === "" ? (fix.file.otherwise ?? `${fix.file.id}: `) : `${fix.file.id}: `;
+        expect(() => scriptParameters(others, { [name]: value }), `${name} ${JSON.stringify(value)}`).toThrow(words);
         if (parameter.list) expect(() => scriptParameters(others, { [name]: [value] })).toThrow(`${fix.file.id}: `);
       }
       expect(new RegExp(fixPlan(fix).parameters[name]?.pattern ?? "^").test("x; reboot")).toBe(false);
