@@ -4,7 +4,11 @@ import module from "node:module";
 
 // a command is short: reading and compiling its code takes most of the time
 module.enableCompileCache();
+const { guard } = await import("./cli/terminal.ts");
 const { program } = await import("./cli/program.ts");
+// one place for all commands: what nodes and files say is never acted on by a terminal
+guard(process.stdout);
+guard(process.stderr);
 
 // whoever reads may have seen enough (| head)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -18,7 +18,7 @@ export interface ApiProps {
   readonly pager: AckFunction;
 }
 
-/** The public address: `POST /slack` and `POST /pager`. Nothing else answers. */
+/** The public address: `POST /slack`, `POST /pager/<source>`, and `POST /pager` for pages that you sign yourself. Nothing else answers. */
 export class Api extends Construct {
   readonly api: HttpApi;
   readonly url: string;
@@ -50,14 +50,21 @@ export class Api extends Construct {
         ),
       },
     });
+    const toPager = new HttpLambdaIntegration("Pager", pager.function.lambda);
     const routes = [
       ...this.api.addRoutes({ path: "/slack", methods: [HttpMethod.POST], integration: new HttpLambdaIntegration("Slack", slack.function.lambda) }),
-      ...this.api.addRoutes({ path: "/pager", methods: [HttpMethod.POST], integration: new HttpLambdaIntegration("Pager", pager.function.lambda) }),
+      ...["/pager", "/pager/{source}"].flatMap((path) => this.api.addRoutes({ path, methods: [HttpMethod.POST], integration: toPager })),
     ];
     for (const route of routes)
-      accept(route, { "AwsSolutions-APIG4": "Slack and paging services sign each request; the function checks the signature before it reads anything else." });
+      accept(route, {
+        "AwsSolutions-APIG4":
+          "Slack and paging services sign each request, or send a token with it; the function checks that before it takes anything from it.",
+      });
     this.url = stage.url.replace(/\/$/, "");
-    new CfnOutput(this, "PagerUrl", { value: `${this.url}/pager`, description: "Where monitoring systems send pages" });
+    new CfnOutput(this, "PagerUrl", {
+      value: `${this.url}/pager`,
+      description: "Where monitoring systems send pages: with /pagerduty, /alertmanager, … behind it (docs/pages.md)",
+    });
     new CfnOutput(this, "SlackUrl", { value: `${this.url}/slack`, description: "Request URL of the Slack app: npm run manifest -- --url <this>" });
   }
 }

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { GetObjectCommand, paginateListObjectsV2, S3Client } from "@aws-sdk/client-s3";
-import { archiveKey, auditArchive } from "../functions/aws/audit-archive.ts";
+import { auditArchive } from "../functions/aws/audit-archive.ts";
+import { archiveKey } from "../functions/store/archive-layout.ts";
 import { DynamoDbStore } from "../functions/store/dynamodb.ts";
 import { type AuditedStore, verifyStore } from "../functions/store/verify.ts";
 import { canonical } from "../functions/triage/audit.ts";
@@ -24,15 +25,30 @@ export interface AuditResult {
  */
 export async function auditDeployment(store: AuditedStore, archive: AsyncIterable<AuditEvent>): Promise<AuditResult> {
   const problems = await verifyStore(store);
-  const events = new Map((await store.audit()).map((event) => [archiveKey(event), event]));
+  const table = await store.audit();
+  const events = new Map(table.map((event) => [archiveKey(event), event]));
+  const byNumber = new Map(table.map((event) => [event.globalSequence, event]));
+  const end = table.at(-1)?.globalSequence ?? 0;
   const found = new Set<string>();
+  let parted: AuditEvent | undefined;
   for await (const event of archive) {
-    const key = archiveKey(event);
-    found.add(key);
-    const kept = events.get(key);
+    found.add(archiveKey(event));
+    const kept = byNumber.get(event.globalSequence);
     const name = `event ${event.globalSequence} (${event.type} of ${event.incident})`;
-    if (kept === undefined) problems.push(`${name} is archived, but not in the table: it was removed`);
-    else if (canonical(kept) !== canonical(event)) problems.push(`${name} is in the table, but not as it was archived: it was changed`);
+    if (kept === undefined) {
+      const kind = event.globalSequence > end ? "truncated" : "removed";
+      problems.push(`${kind}: ${name} is archived, but not in the table: it was removed`);
+    } else if (kept.hash !== event.hash) {
+      if (parted === undefined || event.globalSequence < parted.globalSequence) parted = event;
+    } else if (canonical(kept) !== canonical(event)) {
+      problems.push(`edited: ${name} is in the table, but not as it was archived: it was changed`);
+    }
+  }
+  if (parted !== undefined) {
+    const from = parted.globalSequence;
+    problems.push(
+      `forked: table and archive disagree from event ${from} (${parted.type} of ${parted.incident}) on: event ${from - 1} is the last that both have`,
+    );
   }
   return { events: events.size, archived: found.size, problems, missing: [...events].filter(([key]) => !found.has(key)).map(([, event]) => event) };
 }

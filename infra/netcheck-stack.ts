@@ -10,6 +10,7 @@ import { ArchiveFunction } from "./archive-function.ts";
 import { Configuration } from "./configuration.ts";
 import { Dashboard } from "./dashboard.ts";
 import { DataBucket } from "./data-bucket.ts";
+import { DigestSchedule } from "./digest-schedule.ts";
 import { EncryptionKey } from "./encryption-key.ts";
 import type { FunctionName } from "./netcheck-function.ts";
 import { grantNodeAccess } from "./node-access.ts";
@@ -32,7 +33,7 @@ export interface NetcheckStackProps extends StackProps {
 export class NetcheckStack extends Stack {
   constructor(scope: Construct, id: string, { settings, catalogue, code, ...props }: NetcheckStackProps) {
     super(scope, id, { description: "netcheck: incident triage for the network of nodes", ...props });
-    const { tag, logDays, archiveDays, alarmEmail: email, memberRoles, tokenSecrets, reserve } = settings;
+    const { tag, logDays, archiveDays, alarmEmail: email, memberRoles, tokenSecrets, pagerSecrets, reserve } = settings;
     const key = new EncryptionKey(this, "Encryption", { forFunctions: true });
     const logs = new AccessLogs(this, "AccessLogs", logDays);
     const store = new Store(this, "Store", key);
@@ -46,15 +47,18 @@ export class NetcheckStack extends Stack {
     });
     const pagerSecret = new SigningSecret(this, "Pager", {
       key,
-      description: 'netcheck: {"signingSecret": "…"} that monitoring systems sign their requests with',
-      empty: [],
+      description: "netcheck: with what each monitoring system proves itself; only systems whose field is filled in are taken (docs/pages.md)",
+      empty: ["pagerduty", "alertmanager", "grafana", "cloudwatch", "opsgenie"],
       byHand: "The monitoring systems hold the same value, and nothing of ours can change it there. Rotation is by hand; docs/operations.md says how.",
     });
     const configuration = new Configuration(this, "Configuration", settings.config);
     const documents = new ScriptDocuments(this, "Documents", catalogue);
 
     const basics = { key, code, logDays, reserve };
-    const triage = new TriageFunction(this, "TriageWorker", { ...basics, store, data, configuration, secret, memberRoles, tokenSecrets });
+    // it alone answers monitoring systems
+    const secrets = [...tokenSecrets, ...pagerSecrets];
+    const triage = new TriageFunction(this, "TriageWorker", { ...basics, store, data, configuration, secret, memberRoles, tokenSecrets: secrets });
+    new DigestSchedule(this, "Digest", triage);
     grantNodeAccess(this, triage.function.role, { documents, tag, outputBucketArn: data.bucket.bucketArn });
     const slack = new AckFunction(this, "SlackDoor", { ...basics, name: "slack", description: "netcheck: acknowledges Slack's requests", secret, triage });
     const pager = new AckFunction(this, "PagerDoor", { ...basics, name: "pager", description: "netcheck: acknowledges pages", secret: pagerSecret, triage });

@@ -42,6 +42,8 @@ const Context = z.strictObject({
   memberRoles: list(z.string().regex(ROLE, "ARNs of roles, separated by commas")).default([]),
   /** Secrets with tokens of Kubernetes clusters that may be read. Those in the configuration are added by themselves. */
   tokenSecrets: list(z.string().regex(SECRET, "ARNs of secrets, separated by commas")).default([]),
+  /** Secrets with keys of monitoring systems (`pagers`) that may be read. Those in the configuration are added by themselves. */
+  pagerSecrets: list(z.string().regex(SECRET, "ARNs of secrets, separated by commas")).default([]),
   /** Whether functions have concurrency of their own. An account with a quota of 10 cannot reserve any. */
   reserve: z.enum(["yes", "no"]).default("yes"),
 });
@@ -66,8 +68,8 @@ export interface MemberSettings extends Omit<z.infer<typeof MemberContext>, "tag
 
 /** What was given as `-c name=value`. @throws naming each value that is wrong, and what it must be */
 export function readSettings(given: Readonly<Record<string, unknown>>): Settings {
-  const { tag, config, reserve, memberRoles, tokenSecrets, ...rest } = check(Context, given);
-  const { place, roles, secrets } = readConfiguration(config);
+  const { tag, config, reserve, memberRoles, tokenSecrets, pagerSecrets, ...rest } = check(Context, given);
+  const { place, roles, secrets, keys } = readConfiguration(config);
   const both = (some: readonly string[], more: readonly string[]): string[] => [...new Set([...some, ...more])].sort();
   return {
     ...rest,
@@ -75,6 +77,7 @@ export function readSettings(given: Readonly<Record<string, unknown>>): Settings
     config: place,
     memberRoles: both(memberRoles, roles),
     tokenSecrets: both(tokenSecrets, secrets),
+    pagerSecrets: both(pagerSecrets, keys),
     reserve: reserve === "yes",
   };
 }
@@ -111,12 +114,14 @@ interface Configured {
   /** What the clusters in it need: roles to assume, secrets to read. */
   readonly roles: readonly string[];
   readonly secrets: readonly string[];
+  /** Secrets with keys of monitoring systems. */
+  readonly keys: readonly string[];
 }
 
 /** @throws if the file cannot be read, is no valid netcheck.yaml, or is too long for a parameter */
 function readConfiguration(given: string): Configured {
   const place = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/([\w!./-]{1,1024})$/.exec(given);
-  if (place !== null) return { place: { bucket: place[1] as string, key: place[2] as string }, roles: [], secrets: [] };
+  if (place !== null) return { place: { bucket: place[1] as string, key: place[2] as string }, roles: [], secrets: [], keys: [] };
   let text: string;
   try {
     text = readFileSync(given, "utf8");
@@ -137,5 +142,12 @@ function readConfiguration(given: string): Configured {
   const accesses = clusters.flatMap(({ debugPods }) => debugPods?.access ?? []);
   const roles = [...clusters.map(({ role }) => role), ...accesses.map((access) => (access.by === "eks" ? access.role : undefined))];
   const secrets = accesses.map((access) => (access.by === "bearer" ? access.tokenSecret : ""));
-  return { place: { text }, roles: roles.filter((role) => role !== undefined), secrets: secrets.filter((secret) => SECRET.test(secret)) };
+  const { pagerduty, opsgenie, grafana } = checked.data.pagers ?? {};
+  const keys = [pagerduty?.tokenSecret, pagerduty?.routingKeySecret, opsgenie?.tokenSecret, grafana?.tokenSecret];
+  return {
+    place: { text },
+    roles: roles.filter((role) => role !== undefined),
+    secrets: secrets.filter((secret) => SECRET.test(secret)),
+    keys: keys.filter((secret) => secret !== undefined && SECRET.test(secret)) as string[],
+  };
 }

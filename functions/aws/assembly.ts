@@ -5,11 +5,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { lambdaWork } from "../durable/lambda-work.ts";
 import { sharedImporter } from "../imports/shared.ts";
+import { pagersOut } from "../pager/out/pagers.ts";
 import { loadCatalogue } from "../rules/load.ts";
+import { personByEmail } from "../slack/by-email.ts";
 import { slackChat } from "../slack/chat.ts";
 import { slackClient } from "../slack/client.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
+import { pace } from "../slack/pace.ts";
 import { loadTemplates } from "../slack/render.ts";
 import { loadReport } from "../slack/report.ts";
 import { DynamoDbStore } from "../store/dynamodb.ts";
@@ -64,7 +67,10 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   const transports = transportsOf(() => clusters, tokenOf);
   const ports: Ports = {
     work: lambdaWork({ functionName: required("TRIAGE_FUNCTION"), qualifier: required("TRIAGE_QUALIFIER") }),
-    targets: configuredTargets(config, async (transport, cluster, nameTag) => (await transports[transport]?.discover?.(cluster, nameTag)) ?? []),
+    targets: configuredTargets(
+      config,
+      async (transport, cluster, nameTag, labels) => (await transports[transport]?.discover?.(cluster, nameTag, labels)) ?? [],
+    ),
     transport(name) {
       const transport = transports[name];
       if (transport === undefined) throw new Error(`the transport "${name}" is not available on AWS: use "ssm" or "debug-pod"`);
@@ -77,7 +83,8 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
     scripts,
     importer: sharedImporter({ fetch: slackFiles(client, () => token(false)), directory: emptyFolder("netcheck-incoming") }),
     store,
-    chat: slackChat({ client, store, render, draw, log }),
+    chat: slackChat({ client, store, render, draw, log, pace: pace() }),
+    pagers: pagersOut({ settings: async () => (await config()).pagers, secret: tokenOf, personOf: personByEmail(client) }),
     members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
     config,
     now: () => new Date(),

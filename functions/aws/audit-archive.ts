@@ -1,4 +1,5 @@
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { archiveKey } from "../store/archive-layout.ts";
 import type { AuditEvent } from "../triage/ports.ts";
 
 /** What a DynamoDB stream hands over, as far as it is read here (new images). */
@@ -19,10 +20,6 @@ export interface ArchiveOptions {
   readonly bucket: string;
   readonly log: (level: "info" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
-
-/** Of the object that holds an event: in order of the chain over all incidents. */
-export const archiveKey = ({ globalSequence, incident, sequence }: AuditEvent): string =>
-  `audit/${String(globalSequence).padStart(12, "0")}-${incident}-${sequence}.json`;
 
 /**
  * Copies each new audit event from the table's stream into the archive, once: an object that is there is never written again. From the first record that fails,

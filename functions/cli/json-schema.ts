@@ -22,7 +22,7 @@ const FORMATS: readonly Format[] = [
   { name: "runbook", title: "netcheck: runbooks/<name>/runbook.yaml", schema: RunbookFile, sources: ["functions/rules/schema.ts"] },
   { name: "expect", title: "netcheck: runbooks/rules/<id>/fixtures/<case>/expect.yaml", schema: Expect, sources: ["functions/rules/fixtures.ts"] },
   { name: "capture", title: "netcheck: capture.json", schema: CaptureIndex, sources: ["functions/facts/capture.ts"] },
-  { name: "netcheck", title: "netcheck.yaml", schema: Config, sources: ["functions/triage/config.ts"] },
+  { name: "netcheck", title: "netcheck.yaml", schema: Config, sources: ["functions/triage/config.ts", "functions/triage/answers-config.ts"] },
 ];
 
 /**

@@ -16,6 +16,8 @@ const GROUPS: Readonly<Record<string, () => Promise<{ register: (netcheck: Comma
   facts: () => import("./facts.ts"),
   fixes: () => import("./fixes.ts"),
   doctor: () => import("./doctor.ts"),
+  policy: () => import("./policy.ts"),
+  audit: () => import("./audit.ts"),
 };
 
 /**
@@ -60,21 +62,6 @@ export async function program(word: string | undefined): Promise<Command> {
         process.stdout.write(`${options.output}: ${capture.outputs.length} outputs of ${capture.target}\n`);
       }),
     );
-  const audit = netcheck.command("audit").description("the audit trail of local mode");
-  for (const verb of ["verify", "export", "show"] as const) {
-    audit
-      .command(verb)
-      .argument("[incident]")
-      .option("--directory <path>", "local mode's data", ".netcheck")
-      .option("--json")
-      .action(
-        run(async (incident: string | undefined, options: { directory: string; json?: boolean }) => {
-          const { auditCommand } = await import("./audit.ts");
-          await auditCommand(verb, incident, resolve(options.directory), options.json === true);
-        }),
-      );
-  }
-
   netcheck
     .command("record")
     .description("make a fixture of an incident or a capture: without names and addresses, and diagnosed as before")

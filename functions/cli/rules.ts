@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { distance } from "fastest-levenshtein";
 import { readCaptures } from "../imports/index.ts";
@@ -13,7 +13,7 @@ import { print, type Shared, warnOfBroken } from "./output.ts";
 import { newRule } from "./rules-new.ts";
 import { ruleResultText, summaryText, testRule } from "./rules-test.ts";
 
-/** `netcheck rules list|show|explain|test|new`. */
+/** `netcheck rules list|show|explain|test|new|stats`. */
 export function register(netcheck: Command, { runbooks, run }: Shared): void {
   const catalogue = (): Catalogue => loadCatalogue(runbooks, { tolerant: true });
   const rules = netcheck.command("rules").description("the ruleset");
@@ -90,6 +90,19 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
         if (role === undefined) throw new UsageError(`--role takes ${roles.join(", ")}, not "${options.role}"`);
         const { folder, files, next } = newRule({ id, role, facts: options.fact, runbooks });
         process.stdout.write(options.json === true ? `${JSON.stringify({ rule: id, folder, files })}\n` : next);
+      }),
+    );
+  rules
+    .command("stats")
+    .description("how often people said that a rule named the right cause (the buttons below a diagnosis)")
+    .argument("[path]", "local mode's data, a file of netcheck audit export, or a downloaded archive", ".netcheck")
+    .option("--json")
+    .action(
+      run(async (path: string, options: { json?: boolean }) => {
+        const { ruleStats, statsText } = await import("./rules-stats.ts");
+        const stats = await ruleStats(resolve(path));
+        print(options.json, stats, statsText);
+        if (options.json !== true && stats.length === 0) process.stdout.write("nobody has voted yet: the buttons below each diagnosis in the chat count\n");
       }),
     );
 }

@@ -3,7 +3,7 @@ import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
 import { commandLine } from "../facts/command.ts";
 import { facts } from "../facts/index.ts";
-import { type Head, type Limits, unpackSome } from "../transports/archive.ts";
+import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
 
 /** What support tools leave behind: many files, of which a few are outputs that netcheck knows. */
 
@@ -28,6 +28,8 @@ export interface Draft {
 
 /** A sosreport has up to 50,000 files, and with a month of journal 1 to 2 GB. */
 const LIMITS: Limits = { entries: 200_000, unpacked: 4 * 1024 * 1024 * 1024 };
+/** All archives that lie in one together: a sysdump of 100 nodes has one of 50 MB for each. */
+const NESTED: Limits = { entries: 400_000, unpacked: 8 * 1024 * 1024 * 1024 };
 /** More of one output is cut. */
 export const MAX_OUTPUT = 64 * 1024 * 1024;
 /** Folders are not followed deeper. */
@@ -40,7 +42,7 @@ export interface Bundle {
 }
 
 /** Opens an archive. Throws an Error that says why it cannot. */
-export async function archiveBundle(path: string | { name: string; bytes: Buffer }): Promise<Bundle> {
+export async function archiveBundle(path: string): Promise<Bundle> {
   const names: string[] = [];
   await unpackSome(
     path,
@@ -51,6 +53,13 @@ export async function archiveBundle(path: string | { name: string; bytes: Buffer
     LIMITS,
   );
   return { names, read: (wanted) => unpackSome(path, (name) => (wanted(name) ? MAX_OUTPUT : 0), LIMITS) };
+}
+
+/** Reads archives that lie in another one: the limits hold for all of them together. */
+export function nestedReader(
+  taken: Taken = nothing(),
+): (archive: { name: string; bytes: Buffer }, wanted: (name: string) => boolean) => Promise<Map<string, Head>> {
+  return (archive, wanted) => unpackSome(archive, (name) => (wanted(name) ? MAX_OUTPUT : 0), NESTED, taken);
 }
 
 /** Opens a directory. Links are left out: nothing outside of it is ever read. */

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
-import { archiveBundle, type Draft, type Importer, isKnown } from "./bundle.ts";
+import { type Draft, type Importer, isKnown, nestedReader } from "./bundle.ts";
 
 /**
  * A `cilium sysdump`, or one `cilium-bugtool` archive: for each agent a folder (or a tar of it) with `cmd/<command with - for blanks>.md`, in which the
@@ -26,6 +26,7 @@ export const ciliumSysdump: Importer = {
   },
   async read(files) {
     const folders = new Map<string, Map<string, Head>>();
+    const nested = nestedReader();
     const add = (name: string, head: Head, prefix: string): void => {
       const folder = prefix + (PAGE.exec(name)?.[1] ?? "");
       const pages = folders.get(folder) ?? new Map<string, Head>();
@@ -35,8 +36,7 @@ export const ciliumSysdump: Importer = {
     for (const [name, head] of files) {
       if (archiveKind(name) === undefined) add(name, head, "");
       else {
-        const inner = await archiveBundle({ name, bytes: head.bytes });
-        for (const [path, page] of await inner.read((path) => PAGE.test(path))) add(path, page, `${name}!`);
+        for (const [path, page] of await nested({ name, bytes: head.bytes }, (path) => PAGE.test(path))) add(path, page, `${name}!`);
       }
     }
     return [...folders].map(([folder, pages]) => draftOf(folder, pages));

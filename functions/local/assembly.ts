@@ -5,10 +5,13 @@ import { fileURLToPath } from "node:url";
 import type { WebClient } from "@slack/web-api";
 import { durableHandler } from "../durable/handler.ts";
 import { sharedImporter } from "../imports/shared.ts";
+import { pagersOut } from "../pager/out/pagers.ts";
 import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
+import { personByEmail } from "../slack/by-email.ts";
 import { slackChat } from "../slack/chat.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
+import { type Pace, unpaced } from "../slack/pace.ts";
 import { loadTemplates, type Renderer } from "../slack/render.ts";
 import { loadReport } from "../slack/report.ts";
 import { SqliteStore } from "../store/sqlite.ts";
@@ -35,6 +38,8 @@ export interface AssemblyOptions {
   readonly fresh?: boolean;
   /** netcheck.yaml; the demo configuration unless given. */
   readonly config?: string;
+  /** The folder of rules, fixes and collection runbooks; the repository's unless given. */
+  readonly runbooks?: string;
   /** How programs are run "on" a target of the local transport; on this machine unless given. */
   readonly enter?: (target: Target) => readonly string[];
   /** Where pods and services are looked up; nowhere unless given. */
@@ -53,8 +58,10 @@ export interface Assembly {
   readonly work: Work;
   /** Names of all targets. */
   readonly names: readonly string[];
-  /** Goes to work with this chat, first on what an earlier process left unfinished. */
-  start(client: WebClient): void;
+  /** Id of the channel where pages are answered; undefined: none is taken. */
+  readonly pageChannel: string | undefined;
+  /** Goes to work with this chat, first on what an earlier process left unfinished. @param pace when a message may go; at once unless given */
+  start(client: WebClient, pace?: Pace): void;
   close(): Promise<void>;
 }
 
@@ -69,7 +76,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const configFile = options.config ?? join(root, "functions/local/netcheck.yaml");
   const config = async () => loadFile(configFile, Config).value;
   const first = await config();
-  const catalogue = loadCatalogue(join(root, "runbooks"), { tolerant: true });
+  const catalogue = loadCatalogue(options.runbooks ?? join(root, "runbooks"), { tolerant: true });
   const render = loadTemplates(join(root, "templates/slack"));
   const draw = loadPicture(join(root, "templates/diagram.svg.hbs"));
   const report = loadReport(join(root, "templates/report.md.hbs"));
@@ -93,10 +100,14 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
     render,
     work: engineWork,
     names: targetsOf(first).map((target) => target.name),
-    start(client) {
+    pageChannel: first.pages?.channel,
+    start(client, pace = unpaced) {
       const ports: Ports = {
         work: engineWork,
-        targets: configuredTargets(config, async (transport, cluster, nameTag) => (await transports[transport]?.discover?.(cluster, nameTag)) ?? []),
+        targets: configuredTargets(
+          config,
+          async (transport, cluster, nameTag, labels) => (await transports[transport]?.discover?.(cluster, nameTag, labels)) ?? [],
+        ),
         transport(name) {
           const transport = transports[name];
           if (transport === undefined) throw new Error(`the transport "${name}" is not available in local mode`);
@@ -106,7 +117,8 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
         scripts,
         importer: sharedImporter({ fetch: slackFiles(client), directory: incoming }),
         store,
-        chat: slackChat({ client, store, render, draw, log }),
+        chat: slackChat({ client, store, render, draw, log, pace }),
+        pagers: pagersOut({ settings: async () => (await config()).pagers, secret: tokenOf, personOf: personByEmail(client) }),
         members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
         config,
         now: () => new Date(),

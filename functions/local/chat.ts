@@ -197,6 +197,14 @@ export class Chat {
     return channel;
   }
 
+  /** Makes somebody a member. @throws SlackError channel_not_found */
+  join(id: string, user: string): void {
+    const channel = this.channel(id);
+    if (channel.members.includes(user)) return;
+    this.#channels.set(channel.id, { ...channel, members: [...channel.members, user] });
+    this.changed();
+  }
+
   /** @throws SlackError user_not_found */
   user(id: string): User {
     const user = this.users.get(id);

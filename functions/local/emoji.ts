@@ -69,6 +69,9 @@ export const emoji: Readonly<Record<string, string>> = {
   thumbsdown: "👎",
   "-1": "👎",
   tada: "🎉",
+  telephone_receiver: "📞",
+  hatching_chick: "🐣",
+  checkered_flag: "🏁",
   sos: "🆘",
   new: "🆕",
 };

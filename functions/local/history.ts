@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import type { ErrorObject, WireOperation } from "@aws/durable-execution-sdk-js";
 import type { Operation } from "./operation.ts";
 import { FileLockedError, openExclusive } from "./sqlite-file.ts";
@@ -24,6 +24,8 @@ export class EngineLockedError extends Error {
 /** The SQLite file of the engine: executions and their operations. Knows how to store them, not what they mean. Times are milliseconds since 1970. */
 export class History {
   readonly #db: DatabaseSync;
+  /** By their text: preparing one takes longer than running it. */
+  readonly #statements = new Map<string, StatementSync>();
 
   /**
    * @param file made with its folder if need be, readable by its owner only; or ":memory:"
@@ -202,15 +204,24 @@ export class History {
   }
 
   #row<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#db.prepare(sql).get(...values) as T | undefined;
+    return this.#statement(sql).get(...values) as T | undefined;
   }
 
   #rows<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#db.prepare(sql).all(...values) as T[];
+    return this.#statement(sql).all(...values) as T[];
   }
 
   #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#db.prepare(sql).run(...values);
+    this.#statement(sql).run(...values);
+  }
+
+  /** @param sql one of the constant texts of this file */
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#db.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
   }
 }
 

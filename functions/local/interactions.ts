@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { type Block, type Element, elementsOf } from "../slack/block-kit.ts";
 import type { AppLink, Delivery } from "./app-link.ts";
-import { type Chat, type Message, SlackError, type StoredFile, type User, type View } from "./chat.ts";
+import { type Channel, type Chat, type Message, SlackError, type StoredFile, type User, type View } from "./chat.ts";
 import { problemsOf, stateOf, statesOf, type Values } from "./inputs.ts";
 import type { Kept, KeptMap } from "./kept.ts";
 import { fileJson, type Json, messageJson, optional, viewJson } from "./web-api.ts";
@@ -39,6 +39,13 @@ export interface ClickGesture {
   readonly value?: string | readonly string[] | undefined;
   /** What the other inputs around it hold. */
   readonly values?: Values | undefined;
+}
+/** Something chosen in the menu of a message. */
+export interface ShortcutGesture {
+  readonly user: string;
+  readonly channel: string;
+  readonly ts: string;
+  readonly callbackId: string;
 }
 export interface SubmitGesture {
   readonly user: string;
@@ -140,6 +147,16 @@ export class Interactions {
     });
   }
 
+  /** Brings the app into a channel, and says so there. */
+  async invite(user: string, id: string): Promise<Outcome> {
+    const chat = this.#chat;
+    const [by, channel, app] = [chat.user(user), chat.channel(id), chat.user(chat.app.user)];
+    if (channel.members.includes(app.id)) return { ok: false, error: `${app.name} is in this channel already.` };
+    chat.join(channel.id, app.id);
+    chat.post({ channel: channel.id, user: slackbot.id, text: `<@${app.id}> was added to this channel by <@${by.id}>.`, anywhere: true });
+    return { ok: true };
+  }
+
   /** Opens the app's Home tab. */
   openHome(user: string): Promise<Outcome> {
     const view = this.#chat.homes.get(user);
@@ -166,6 +183,24 @@ export class Interactions {
       action_ts: String(this.#chat.clock.now() / 1000),
     };
     const delivery = await this.#interact({ type: "block_actions", ...this.#common(user.id), ...place.payload, actions: [action] });
+    return acknowledged(delivery) ? { ok: true } : { ok: false, error: clickProblem(delivery) };
+  }
+
+  /** A shortcut of the app was chosen in the menu of a message. Messages that one person sees alone have none. */
+  async shortcut(gesture: ShortcutGesture): Promise<Outcome> {
+    const user = this.#chat.user(gesture.user);
+    const message = this.#chat.message(gesture.channel, gesture.ts);
+    const channel = this.#chat.channel(message.channel);
+    const delivery = await this.#interact({
+      type: "message_action",
+      ...this.#common(user.id),
+      callback_id: gesture.callbackId,
+      action_ts: String(this.#chat.clock.now() / 1000),
+      message_ts: message.ts,
+      channel: nameJson(channel),
+      message: messageJson(this.#chat, message, false),
+      response_url: this.#responseUrl(user.id, channel.id, message),
+    });
     return acknowledged(delivery) ? { ok: true } : { ok: false, error: clickProblem(delivery) };
   }
 
@@ -244,7 +279,7 @@ export class Interactions {
     return {
       blocks,
       payload: {
-        channel: { id: channel.id, name: channel.kind === "im" ? "directmessage" : channel.name },
+        channel: nameJson(channel),
         container: {
           type: "message",
           message_ts: message.ts,
@@ -350,6 +385,9 @@ export class Interactions {
     });
   }
 }
+
+/** A channel as interactions name it. */
+const nameJson = (channel: Channel): Json => ({ id: channel.id, name: channel.kind === "im" ? "directmessage" : channel.name });
 
 function findElement(blocks: readonly Block[], gesture: ClickGesture): { block: Block; element: Element } | undefined {
   for (const block of blocks) {

@@ -2,11 +2,13 @@ import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
+import type { PagerRequest, PagerResponse } from "../pager/app.ts";
 import { limits } from "../slack/block-kit.ts";
 import { type Assets, bundlePage } from "./bundle.ts";
 import { SlackError } from "./chat.ts";
 import type { Outcome } from "./interactions.ts";
 import { isPng } from "./png.ts";
+import { SAMPLES, type SamplePages, type SampleSource, type SentSample } from "./sample-pages.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A request of the workspace to the app, as it came over HTTP. */
@@ -30,6 +32,8 @@ export interface ServerOptions {
   readonly appUrl?: string;
   /** The app lives here: called for POST /slack/events, with the signed request unchanged. */
   readonly appHandler?: AppHandler;
+  /** Takes pages: called for POST /pager/…, with the request unchanged; and what sends sample pages there. */
+  readonly pager?: { readonly handler: (request: PagerRequest) => Promise<PagerResponse>; readonly samples: SamplePages };
   /** 0 (default): any free port. */
   readonly port?: number;
   /** Loopback only: "127.0.0.1" (default), "localhost" or "::1". */
@@ -68,9 +72,17 @@ const gestures = {
     value: entered.optional(),
     values: values.optional(),
   }),
+  shortcut: z.object({ user: id, channel: id, ts: id, callbackId: z.string().min(1).max(255) }),
   submit: z.object({ user: id, viewId: id, values }),
   closeModal: z.object({ user: id, viewId: id }),
   home: z.object({ user: id }),
+  invite: z.object({ user: id, channel: id }),
+  page: z.object({
+    source: z.enum(Object.keys(SAMPLES) as SampleSource[]),
+    status: z.enum(["firing", "acknowledged", "resolved"]),
+    about: z.string().regex(/^[\w.-]{1,100}$/),
+    forged: z.boolean(),
+  }),
   read: z.object({ user: id, channel: id, threadTs: id.optional() }),
 };
 
@@ -97,7 +109,7 @@ export async function startServer(options: ServerOptions): Promise<LocalServer> 
     icon: await readFile(new URL("page/icon.svg", import.meta.url)),
   };
   const log = options.log ?? ((message: string) => process.stderr.write(`${message}\n`));
-  const site = { workspace, assets, page, hosts: new Set<string>(), streams: new Set<ServerResponse>(), appHandler: options.appHandler };
+  const site = { workspace, assets, page, hosts: new Set<string>(), streams: new Set<ServerResponse>(), appHandler: options.appHandler, pager: options.pager };
   const server = createServer((request, response) => {
     serve(site, request, response).catch((error: unknown) => {
       const refusal = error instanceof Refusal ? error : new Refusal(500, "Internal error");
@@ -147,6 +159,7 @@ interface Site {
   readonly hosts: Set<string>;
   readonly streams: Set<ServerResponse>;
   readonly appHandler: AppHandler | undefined;
+  readonly pager: ServerOptions["pager"];
 }
 
 async function serve(site: Site, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -155,6 +168,7 @@ async function serve(site: Site, request: IncomingMessage, response: ServerRespo
   const reading = request.method === "GET" || request.method === "HEAD";
   if (first === "api") return webApi(site, request, response, rest.join("/"), url);
   if (first === "slack" && rest[0] === "events") return appDoor(site, request, response);
+  if (first === "pager") return pagerDoor(site, request, response, url);
   if (first === "response") return respond(site, request, response, rest[0] ?? "");
   if (first === "upload") return upload(site, request, response, rest[0] ?? "");
   if (first === "workspace" && rest[0] === "upload" && !reading) return attach(site, request, response, url);
@@ -193,9 +207,20 @@ async function appDoor(site: Site, request: IncomingMessage, response: ServerRes
   if (site.appHandler === undefined) throw new Refusal(404, "Not found");
   if (request.method !== "POST") throw new Refusal(405, "Method not allowed");
   const body = (await readBody(request, bodyBytes)).toString("utf8");
-  const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(",") : (value ?? "")]));
-  const answer = await site.appHandler({ method: "POST", path: "/slack/events", headers, body });
+  const answer = await site.appHandler({ method: "POST", path: "/slack/events", headers: headersOf(request), body });
   send(response, answer.status, { ...answer.headers }, answer.body ?? "");
+}
+
+/** A request's headers by name, each as one text. */
+const headersOf = (request: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(",") : (value ?? "")]));
+
+async function pagerDoor(site: Site, request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+  if (site.pager === undefined) throw new Refusal(404, "Not found");
+  if (request.method !== "POST") throw new Refusal(405, "Method not allowed");
+  const body = (await readBody(request, bodyBytes)).toString("base64");
+  const { statusCode, headers, body: text } = await site.pager.handler({ headers: headersOf(request), body, isBase64Encoded: true, rawPath: url.pathname });
+  send(response, statusCode, headers, text);
 }
 
 async function respond(site: Site, request: IncomingMessage, response: ServerResponse, responseId: string): Promise<void> {
@@ -234,16 +259,25 @@ async function gesture(site: Site, request: IncomingMessage, response: ServerRes
   if (!(request.headers["content-type"] ?? "").startsWith("application/json")) throw new Refusal(415, "JSON only");
   const body = parseJson((await readBody(request, bodyBytes)).toString("utf8"));
   const { workspace } = site;
-  const run: Readonly<Record<string, () => Promise<Outcome>>> = {
+  const run: Readonly<Record<string, () => Promise<Outcome | SentSample>>> = {
     command: () => workspace.command(checked(gestures.command, body)),
     message: () => workspace.message(checked(gestures.message, body)),
     action: () => workspace.click(checked(gestures.action, body)),
+    shortcut: () => workspace.shortcut(checked(gestures.shortcut, body)),
     submit: () => workspace.submit(checked(gestures.submit, body)),
     "close-modal": () => {
       const { user, viewId } = checked(gestures.closeModal, body);
       return workspace.closeView(user, viewId);
     },
     home: () => workspace.openHome(checked(gestures.home, body).user),
+    invite: () => {
+      const { user, channel } = checked(gestures.invite, body);
+      return workspace.invite(user, channel);
+    },
+    page: async () => {
+      if (site.pager === undefined) throw new Refusal(404, "Not found");
+      return site.pager.samples.send(workspace.chat.url, checked(gestures.page, body));
+    },
     read: async () => {
       const { user, channel, threadTs } = checked(gestures.read, body);
       workspace.read(user, channel, threadTs);

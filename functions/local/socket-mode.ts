@@ -1,6 +1,7 @@
 import { App, LogLevel, SocketModeReceiver } from "@slack/bolt";
 import { register } from "../slack/app.ts";
 import { slackClient } from "../slack/client.ts";
+import { pace } from "../slack/pace.ts";
 import { type Assembly, type AssemblyOptions, assemble } from "./assembly.ts";
 
 export interface SocketModeOptions extends AssemblyOptions {
@@ -24,7 +25,7 @@ export async function startSocketMode(options: SocketModeOptions): Promise<Assem
     authorize: async () => ({ botToken: options.botToken, botId: "netcheck", botUserId: "netcheck" }),
   });
   register(app, assembly.work, assembly.render);
-  assembly.start(slackClient(options.botToken));
+  assembly.start(slackClient(options.botToken), pace());
   try {
     await app.start();
   } catch (cause) {

@@ -2,9 +2,19 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { AppLink } from "./app-link.ts";
 import { type Channel, Chat, type Message, SlackError, type User, type UserGroup, type View } from "./chat.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { type ClickGesture, type CommandGesture, Interactions, type MessageGesture, type Outcome, type SubmitGesture, slackbot } from "./interactions.ts";
+import {
+  type ClickGesture,
+  type CommandGesture,
+  Interactions,
+  type MessageGesture,
+  type Outcome,
+  type ShortcutGesture,
+  type SubmitGesture,
+  slackbot,
+} from "./interactions.ts";
 import { Kept } from "./kept.ts";
 import { isPng } from "./png.ts";
+import type { SampleOffer } from "./sample-pages.ts";
 import { transcript } from "./transcript.ts";
 import { type Arguments, type Json, methods, permalink } from "./web-api.ts";
 
@@ -26,6 +36,10 @@ export interface WorkspaceOptions {
   readonly command?: { readonly name: string; readonly usage: string; readonly description: string };
   /** Completions for the command's first word. */
   readonly targets?: readonly { readonly name: string; readonly description: string }[];
+  /** What the app adds to the menu of a message. */
+  readonly shortcuts?: readonly { readonly name: string; readonly callbackId: string }[];
+  /** Which sample pages can be sent, and where they are answered; none if absent. */
+  readonly samples?: SampleOffer;
   /** What an empty channel offers as buttons. */
   readonly examples?: readonly { readonly command: string; readonly description: string }[];
 }
@@ -38,8 +52,9 @@ export interface Fault {
   readonly with?: number | "hang" | "lost";
   /** Seconds in Retry-After of a 429. Default 1. */
   readonly retryAfter?: number;
-  /** Instead: HTTP 200 with this error code. */
+  /** Instead: HTTP 200 with this error code, and what Slack says about it. */
   readonly error?: string;
+  readonly messages?: readonly string[];
 }
 
 /** An answer of the Web API. `how`: whether it arrives at all. */
@@ -64,6 +79,8 @@ export interface WorkspaceState {
   readonly command: NonNullable<WorkspaceOptions["command"]>;
   readonly targets: NonNullable<WorkspaceOptions["targets"]>;
   readonly examples: NonNullable<WorkspaceOptions["examples"]>;
+  readonly shortcuts: NonNullable<WorkspaceOptions["shortcuts"]>;
+  readonly samples?: SampleOffer;
 }
 export interface SeenFile {
   readonly id: string;
@@ -90,6 +107,7 @@ const everyone = [...people.map((one) => one.id), app.user];
 const places: readonly Channel[] = [
   { id: "C_INCIDENTS", name: "incidents", topic: "Node networking incidents: triage, approvals, fixes", kind: "channel", members: everyone },
   { id: "C_PLATFORM", name: "platform", topic: "Platform team", kind: "channel", members: everyone },
+  { id: "C_PAYMENTS", name: "payments", topic: "Payments team; netcheck is not in this channel", kind: "channel", members: people.map((one) => one.id) },
 ];
 const teams: readonly UserGroup[] = [
   { id: "S_ONCALL", handle: "oncall", users: ["U_ALICE"] },
@@ -167,7 +185,9 @@ export class Workspace {
    */
   api(method: string, args: Arguments, token?: string): ApiAnswer {
     const fault = this.#fault(method);
-    if (fault?.error !== undefined) return answer(200, { ok: false, error: fault.error });
+    if (fault?.error !== undefined) {
+      return answer(200, { ok: false, error: fault.error, ...(fault.messages === undefined ? {} : { response_metadata: { messages: fault.messages } }) });
+    }
     if (fault?.with === "hang") return { ...answer(200, {}), how: "hang" };
     if (fault?.with === 429) return tooMany(fault.retryAfter ?? 1);
     if (fault !== undefined && fault.with !== "lost") return answer(Number(fault.with ?? 500), { ok: false, error: "internal_error" });
@@ -228,6 +248,10 @@ export class Workspace {
   click(gesture: ClickGesture): Promise<Outcome> {
     return gently(() => this.#interactions.click(gesture));
   }
+  /** Chooses a shortcut in the menu of a message. */
+  shortcut(gesture: ShortcutGesture): Promise<Outcome> {
+    return gently(() => this.#interactions.shortcut(gesture));
+  }
   /** Sends the top modal off. */
   submit(gesture: SubmitGesture): Promise<Outcome> {
     return gently(() => this.#interactions.submit(gesture));
@@ -239,6 +263,10 @@ export class Workspace {
   /** Opens the app's Home tab. */
   openHome(user: string): Promise<Outcome> {
     return gently(() => this.#interactions.openHome(user));
+  }
+  /** Brings the app into a channel, as `/invite @netcheck` does. */
+  invite(user: string, channel: string): Promise<Outcome> {
+    return gently(() => this.#interactions.invite(user, channel));
   }
   /** Marks a channel, or one of its threads, as read. */
   read(user: string, channel: string, threadTs?: string): void {
@@ -272,6 +300,8 @@ export class Workspace {
       command: this.#options.command ?? { name: "/netcheck", usage: "<target>", description: "Find out what is wrong with a node's network" },
       targets: this.#options.targets ?? [],
       examples: this.#options.examples ?? [],
+      shortcuts: this.#options.shortcuts ?? [],
+      ...(this.#options.samples === undefined ? {} : { samples: this.#options.samples }),
     };
   }
 

@@ -140,7 +140,13 @@ export function loadFile<T>(file: string, schema: z.ZodType<T>): { value: T; tex
 /** The same for a text that is already there. */
 export function parseFile<T>(file: string, text: string, schema: z.ZodType<T>): { value: T; text: string; fail: Fail } {
   const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true, strict: true });
+  let document: Document;
+  try {
+    document = parseDocument(text, { lineCounter: counter, uniqueKeys: true, strict: true });
+  } catch (cause) {
+    // nested so deep that the parser's stack ends: one file's fault, and no other's
+    throw new LoadError(`${file}: it could not be parsed: ${(cause as Error).message}`, { cause });
+  }
   const fail: Fail = (path, message) => {
     const place = placeOf(document, path);
     const at = place === undefined ? "" : `:${counter.linePos(place).line}:${counter.linePos(place).col}`;

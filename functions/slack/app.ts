@@ -1,9 +1,24 @@
-import { App, AwsLambdaReceiver, type BlockAction, type ButtonAction, isValidSlackRequest, LogLevel } from "@slack/bolt";
+import {
+  App,
+  AwsLambdaReceiver,
+  type BlockAction,
+  type ButtonAction,
+  isValidSlackRequest,
+  LogLevel,
+  type MessageShortcut,
+  type ViewSubmitAction,
+} from "@slack/bolt";
 import type { Work } from "../triage/ports.ts";
+import { APPROVAL, approvalView } from "./listeners/approval-view.ts";
+import { ASK, askModal } from "./listeners/ask-modal.ts";
 import { BUTTONS, button } from "./listeners/button.ts";
 import { choice } from "./listeners/choice.ts";
+import { feedback, VOTES } from "./listeners/feedback.ts";
+import { FLEET_BUTTON, fleetButton } from "./listeners/fleet-button.ts";
+import { askButton, homeOpened } from "./listeners/home.ts";
 import { mention } from "./listeners/mention.ts";
 import { netcheckCommand } from "./listeners/netcheck-command.ts";
+import { MESSAGE_TRIAGE, messageTriage } from "./listeners/shortcut.ts";
 import type { Renderer } from "./render.ts";
 
 export interface AppOptions {
@@ -77,8 +92,17 @@ export function register(app: App, work: Work, render: Renderer): void {
   app.command("/netcheck", netcheckCommand(work, render));
   app.event("app_mention", mention(work));
   app.event("message", mention(work));
+  app.event("app_home_opened", homeOpened(work));
+  app.shortcut<MessageShortcut>({ callback_id: MESSAGE_TRIAGE, type: "message_action" }, messageTriage(work));
   app.action<BlockAction<ButtonAction>>({ action_id: /^choice-\d{1,2}$/, type: "block_actions" }, choice(work));
-  for (const action of BUTTONS) app.action<BlockAction<ButtonAction>>({ action_id: action, type: "block_actions" }, button(work, action));
+  app.action<BlockAction<ButtonAction>>({ action_id: FLEET_BUTTON, type: "block_actions" }, fleetButton(work));
+  // the Home tab shows several proposals, and an action id counts once: there a number stands behind it
+  for (const action of BUTTONS)
+    app.action<BlockAction<ButtonAction>>({ action_id: new RegExp(`^${action}(?:-\\d{1,2})?$`), type: "block_actions" }, button(work, action));
+  for (const vote of VOTES) app.action<BlockAction<ButtonAction>>({ action_id: vote, type: "block_actions" }, feedback(work, vote));
+  app.action<BlockAction<ButtonAction>>({ action_id: ASK, type: "block_actions" }, askButton(work));
+  app.view<ViewSubmitAction>({ callback_id: APPROVAL, type: "view_submission" }, approvalView(work));
+  app.view<ViewSubmitAction>({ callback_id: ASK, type: "view_submission" }, askModal(work));
 }
 
 /** Signatures of the last minutes, of requests that Slack signed: a second one is a replay. Across machines the execution's name does the same. */

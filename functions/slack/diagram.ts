@@ -115,5 +115,15 @@ export async function rasterize(svg: string): Promise<Uint8Array> {
     fitTo: { mode: "zoom", value: 2 },
     font: { fontBuffers: [font("DejaVuSans"), font("DejaVuSans-Bold")], loadSystemFonts: false, defaultFontFamily: "DejaVu Sans" },
   });
-  return image.render().asPng();
+  // their memory is the rasteriser's own: the garbage collector does not see how much it is, and would let it grow to half a gigabyte
+  try {
+    const rendered = image.render();
+    try {
+      return rendered.asPng();
+    } finally {
+      rendered.free();
+    }
+  } finally {
+    image.free();
+  }
 }

@@ -2,8 +2,9 @@
 
 const ESCAPE = String.fromCharCode(27);
 const ANSI = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
-// \p{Cc}: control characters; \p{Cf}: direction overrides and isolates, which make text read differently from what it is, and zero-width marks
-const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}]/gu;
+// \p{Cc}: control characters; \p{Cf}: direction overrides and isolates, which make text read differently from what it is, and zero-width marks;
+// \p{Zl} and \p{Zp}: line ends in disguise
+const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Takes out what cannot be seen: terminal escapes, control characters, direction overrides. For leaves that Slack shows literally. */
 export function plain(text: string): string {

@@ -7,7 +7,8 @@ import { cut, mrkdwn, plain, user } from "./escape.ts";
 
 /**
  * Messages from templates/slack/*.json. The block structure is parsed first, then each string leaf is rendered by Handlebars, so data can never add or
- * break a block. Two structural keys: `{"$if": "path", "then": […], "else": […]}` and `{"$each": "path", "as": […]}` stand where array elements do.
+ * break a block. Two structural keys: `{"$if": "path", "then": […], "else": […]}` and `{"$each": "path", "as": […]}` stand where array elements do; a property
+ * whose value is `{"$if": "path", "then": …}` is there only if that is true.
  */
 
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -55,15 +56,17 @@ export function loadTemplates(folder: string): Renderer {
     const scope = message.data as Scope;
     const blocks = expand(template.blocks, scope, leaf) as Record<string, unknown>[];
     const view = template.view === undefined ? undefined : (expand(template.view, scope, leaf) as Record<string, unknown>);
-    const fitted = blocks.length <= MAX_BLOCKS ? blocks : [...blocks.slice(0, MAX_BLOCKS - 1), ...blocks.slice(-1)];
-    const problems = validateBlocks(fitted, view === undefined ? "message" : "modal");
+    const most = view === undefined ? MESSAGE_BLOCKS : MODAL_BLOCKS;
+    const fitted = blocks.length <= most ? blocks : [...blocks.slice(0, most - 1), ...blocks.slice(-1)];
+    const problems = validateBlocks(fitted, view === undefined ? "message" : view["type"] === "home" ? "home" : "modal");
     if (problems.length > 0) throw new Error(`template "${message.template}": Slack would refuse it: ${problems.join("; ")}`);
     return { text: cut(leaf(template.text, scope, "mrkdwn"), 3000), blocks: fitted, ...(view === undefined ? {} : { view }) };
   };
 }
 
-/** Slack's limit for a message; a modal may have 100, ours stay below. */
-const MAX_BLOCKS = 50;
+/** Slack's limits. */
+const MESSAGE_BLOCKS = 50;
+const MODAL_BLOCKS = 100;
 
 const HELPERS = {
   user: (id: string) => user(id),
@@ -72,13 +75,13 @@ const HELPERS = {
   date: (seconds: number, fallback: string) => `<!date^${Math.floor(Number(seconds))}^{date_short_pretty} {time}|${fallback}>`,
 };
 
-/** Limits by place, from Slack's Block Kit reference: header 150, button and title text 75 and 24, section text 3000, option and context text 2000. */
+/** Limits by place, from Slack's Block Kit reference: header 150, button and title text 75 and 24, section text 3000, option text 75, context, label and hint text 2000. */
 function limitOf(parent: { [key: string]: Json }, container: string): number {
   if (container === "header") return 150;
-  if (container === "button") return 75;
+  if (container === "button" || container === "static_select") return 75;
   if (container === "title" || container === "submit" || container === "close") return 24;
   if (container === "confirm") return parent["type"] === "plain_text" ? 300 : 300;
-  if (container === "context") return 2000;
+  if (container === "context" || container === "label" || container === "hint") return 2000;
   return 3000;
 }
 
@@ -98,9 +101,11 @@ function expand(
   }
   if (typeof node !== "object" || node === null) return node;
   const result: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(node)) {
+  for (const [key, given] of Object.entries(node)) {
+    const value = present(given, scope);
+    if (value === undefined) continue;
     const inside =
-      typeof value === "object" && value !== null && !Array.isArray(value) && ["title", "submit", "close", "confirm"].includes(key)
+      typeof value === "object" && value !== null && !Array.isArray(value) && ["title", "submit", "close", "confirm", "label", "hint"].includes(key)
         ? key
         : typeof node["type"] === "string"
           ? node["type"]
@@ -127,6 +132,12 @@ function expandItem(item: Json, scope: Scope, leaf: (template: string, scope: Sc
     }
   }
   return [expand(item, scope, leaf, {}, container)];
+}
+
+/** The value of a property; undefined if it is there on a condition that does not hold. */
+function present(value: Json, scope: Scope): Json | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || !("$if" in value)) return value;
+  return truthy(lookup(scope, value["$if"] as string)) ? value["then"] : value["else"];
 }
 
 const truthy = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));

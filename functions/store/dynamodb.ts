@@ -15,6 +15,7 @@ import {
 import { canonical, chain } from "../triage/audit.ts";
 import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState } from "../triage/ports.ts";
 import { checkDocument } from "./document.ts";
+import { type Place, take } from "./places.ts";
 import type { AuditedStore, Head } from "./verify.ts";
 
 /**
@@ -30,6 +31,7 @@ import type { AuditedStore, Head } from "./verify.ts";
  *     P#<proposal>     proposal      the proposal as JSON, `version`
  *     M#<key>          message       what was posted under a key
  *     L#<target>       lock          who may change a node
+ *     R#<scope>        places        who holds places of a limit, since when, as JSON, `version`
  *     D#<kind>         =<key>        a small document as JSON, `version`; "null" if it was taken away, because nothing but locks is ever deleted
  *
  * All of it is read consistently but the list of incidents. Captures and reports are objects in the bucket, under `blobs/`.
@@ -38,7 +40,7 @@ export interface DynamoDbOptions {
   readonly table: string;
   readonly bucket: string;
   readonly region?: string;
-  /** Incidents, proposals and messages are removed by the table's time to live after this many days. Audit events stay. Default 400: a year, and time to ask. */
+  /** Incidents, proposals, messages and places are removed by the table's time to live after this many days. Audit events stay. Default 400: a year, and time to ask. */
   readonly retentionDays?: number;
   readonly now?: () => Date;
 }
@@ -83,6 +85,9 @@ export class DynamoDbStore implements AuditedStore {
     };
     this.#db = DynamoDBDocumentClient.from(new DynamoDBClient(settings), { marshallOptions: { removeUndefinedValues: true } });
     this.#s3 = new S3Client({ ...settings, requestHandler: { connectionTimeout: 2000, requestTimeout: 60_000, throwOnRequestTimeout: true } });
+    // first of all that a call passes, so last of all that its error does: after the SDK's own attempts
+    this.#db.middlewareStack.add((next) => (args) => next(args).catch(passing), { step: "initialize", priority: "high", name: "netcheckPassing" });
+    this.#s3.middlewareStack.add((next) => (args) => next(args).catch(passing), { step: "initialize", priority: "high", name: "netcheckPassing" });
     this.#table = table;
     this.#bucket = bucket;
     this.#retentionSeconds = retentionDays * 86_400;
@@ -265,7 +270,7 @@ export class DynamoDbStore implements AuditedStore {
     return events;
   }
 
-  // ---- data, messages, locks ----
+  // ---- data, messages, locks, places ----
 
   async put(key: string, data: Uint8Array): Promise<void> {
     if (!/^[A-Za-z0-9_/.-]{1,200}$/.test(key)) throw new RangeError(`store: could not put ${JSON.stringify(key)}: a key has 1 to 200 of A-Z a-z 0-9 _ / . -`);
@@ -351,6 +356,29 @@ export class DynamoDbStore implements AuditedStore {
     );
   }
 
+  async reserve(
+    scope: string,
+    holder: string,
+    most: number,
+    keepMs: number | undefined,
+    at: Date,
+  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }> {
+    return this.#race<{ ok: boolean; holders: readonly string[] }>(`reserve ${scope} for ${holder}`, async () => {
+      const { value: held, version } = (await this.#places(scope)) ?? { value: [], version: 0 };
+      const { ok, holders, places } = take(held, { holder, most, keepMs, at: at.getTime() });
+      return { result: { ok, holders }, ...(places === undefined ? {} : { writes: [this.#putPlaces(scope, places, version)] }) };
+    });
+  }
+
+  async release(scope: string, holder: string): Promise<void> {
+    await this.#race(`release ${scope} of ${holder}`, async () => {
+      const old = await this.#places(scope);
+      if (old === undefined || !old.value.some((place) => place.holder === holder)) return { result: undefined };
+      const places = old.value.filter((place) => place.holder !== holder);
+      return { result: undefined, writes: [this.#putPlaces(scope, places, old.version)] };
+    });
+  }
+
   // ---- the table ----
 
   /**
@@ -394,6 +422,14 @@ export class DynamoDbStore implements AuditedStore {
 
   async #proposal(id: string): Promise<Stored<Proposal> | undefined> {
     return stored(await this.#get(`P#${id}`, "proposal"));
+  }
+
+  async #places(scope: string): Promise<Stored<Place[]> | undefined> {
+    return stored(await this.#get(`R#${scope}`, "places"));
+  }
+
+  #putPlaces(scope: string, places: readonly Place[], version: number): Write {
+    return this.#putVersion({ pk: `R#${scope}`, sk: "places", json: JSON.stringify(places), expires: this.#expiry() }, version);
   }
 
   #putIncident(incident: Incident, version: number): Write {
@@ -454,6 +490,27 @@ function lostRace(error: unknown): boolean {
   const codes = (error.CancellationReasons ?? []).map(({ Code }) => Code ?? "None");
   const races = new Set(["None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]);
   return codes.length > 0 && codes.every((code) => races.has(code));
+}
+
+/** Errors of a client that has got no answer. */
+const UNANSWERED = new Set(["TimeoutError", "RequestTimeout", "NetworkingError", "ECONNRESET", "ECONNREFUSED", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"]);
+
+/**
+ * Passes an error on, and says with `retryable` that an outage may pass, so that the step is tried again later, however long the SDK has tried: what is lost otherwise is the release of a
+ * lock, or what became of a fix.
+ */
+function passing(error: unknown): never {
+  if (!(error instanceof Error)) throw error;
+  const { name, code, $retryable, $metadata } = error as Error & { code?: string; $retryable?: object; $metadata?: { httpStatusCode?: number } };
+  const status = $metadata?.httpStatusCode ?? 0;
+  const passes =
+    $retryable !== undefined ||
+    status >= 500 ||
+    status === 429 ||
+    /Throttl|ThroughputExceeded|LimitExceeded|SlowDown/.test(name) ||
+    UNANSWERED.has(name) ||
+    UNANSWERED.has(code ?? "");
+  throw passes ? Object.assign(error, { retryable: true }) : error;
 }
 
 /** A random pause up to `ms`: racers that wait equally long meet again. */

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { canonical, chain } from "../triage/audit.ts";
 import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Store } from "../triage/ports.ts";
 import { checkDocument } from "./document.ts";
+import { take } from "./places.ts";
 import type { Head } from "./verify.ts";
 
 /**
@@ -12,6 +13,8 @@ import type { Head } from "./verify.ts";
  */
 export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
+  /** By their text: preparing one takes longer than running it. */
+  readonly #statements = new Map<string, StatementSync>();
 
   /** @param file made with its folder if need be and readable by its owner only (captures are in it); or ":memory:" */
   constructor(file: string) {
@@ -147,7 +150,7 @@ export class SqliteStore implements Store {
     );
   }
 
-  // ---- data, messages, locks ----
+  // ---- data, messages, locks, places ----
 
   async put(key: string, data: Uint8Array): Promise<void> {
     if (!/^[A-Za-z0-9_/.-]{1,200}$/.test(key)) throw new RangeError(`store: could not put ${JSON.stringify(key)}: a key has 1 to 200 of A-Z a-z 0-9 _ / . -`);
@@ -213,6 +216,28 @@ export class SqliteStore implements Store {
     this.#run("DELETE FROM lock WHERE target = ? AND proposal = ?", target, proposal);
   }
 
+  async reserve(
+    scope: string,
+    holder: string,
+    most: number,
+    keepMs: number | undefined,
+    at: Date,
+  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }> {
+    return this.#transaction(() => {
+      const held = this.#rows<{ holder: string; at: number }>("SELECT holder, at FROM place WHERE scope = ? ORDER BY at, holder", scope);
+      const { ok, holders, places } = take(held, { holder, most, keepMs, at: at.getTime() });
+      if (places !== undefined) {
+        this.#run("DELETE FROM place WHERE scope = ?", scope);
+        for (const place of places) this.#run("INSERT INTO place(scope, holder, at) VALUES(?, ?, ?)", scope, place.holder, place.at);
+      }
+      return { ok, holders };
+    });
+  }
+
+  async release(scope: string, holder: string): Promise<void> {
+    this.#run("DELETE FROM place WHERE scope = ? AND holder = ?", scope, holder);
+  }
+
   // ---- the file ----
 
   #incident(id: string): Incident | undefined {
@@ -240,15 +265,24 @@ export class SqliteStore implements Store {
   }
 
   #row<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#db.prepare(sql).get(...values) as T | undefined;
+    return this.#statement(sql).get(...values) as T | undefined;
   }
 
   #rows<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#db.prepare(sql).all(...values) as T[];
+    return this.#statement(sql).all(...values) as T[];
   }
 
   #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#db.prepare(sql).run(...values);
+    this.#statement(sql).run(...values);
+  }
+
+  /** @param sql one of the constant texts of this file */
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#db.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
   }
 }
 
@@ -287,6 +321,7 @@ function open(file: string): DatabaseSync {
       CREATE TABLE IF NOT EXISTS document(kind TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(kind, key)) STRICT;
       CREATE TABLE IF NOT EXISTS message(key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS lock(target TEXT PRIMARY KEY, proposal TEXT NOT NULL) STRICT;
+      CREATE TABLE IF NOT EXISTS place(scope TEXT NOT NULL, holder TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(scope, holder)) STRICT;
       PRAGMA user_version = ${SCHEMA_VERSION};
       COMMIT`);
     return db;

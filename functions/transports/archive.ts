@@ -4,12 +4,14 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { createGunzip } from "node:zlib";
-import { extract } from "tar-stream";
+import { extract, type Header } from "tar-stream";
 
 /** Reads some files of a tar, .tar.gz, .tar.xz or .zip into memory. Archives are hostile: everything is bounded, and nothing is written anywhere. */
 
 /** All files of an archive together; more is cut. */
 const MAX_TOTAL = 512 * 1024 * 1024;
+/** Characters of all names together: each may be megabytes long, and they are kept. 50,000 files of a sosreport have 5 million. */
+const MAX_NAMES = 32 * 1024 * 1024;
 /** What an archive may hold. */
 export interface Limits {
   /** Files and folders: headers cost more memory than bytes. */
@@ -17,6 +19,16 @@ export interface Limits {
   /** Bytes that it unpacks to: more is a bomb. */
   readonly unpacked: number;
 }
+/** What was taken out so far. Handed to several calls, the limits hold for all of them together: an archive may be full of bombs. */
+export interface Taken {
+  entries: number;
+  /** Bytes, and those of them that were kept. */
+  unpacked: number;
+  kept: number;
+  /** Characters. */
+  names: number;
+}
+export const nothing = (): Taken => ({ entries: 0, unpacked: 0, kept: 0, names: 0 });
 const SMALL: Limits = { entries: 20_000, unpacked: 1024 * 1024 * 1024 };
 
 /** The beginning of a file. */
@@ -46,26 +58,28 @@ export async function unpackSome(
   source: string | { name: string; bytes: Buffer },
   limitOf: (name: string) => number,
   limits: Limits = SMALL,
+  taken: Taken = nothing(),
 ): Promise<Map<string, Head>> {
   const name = typeof source === "string" ? source : source.name;
   const kind = archiveKind(name);
-  const files = new Files(limitOf, limits);
+  const files = new Files(limitOf, limits, taken);
   if (kind === "zip") {
-    await unzip(source, files, limits);
+    await unzip(source, files, limits, taken);
     return files.heads;
   }
   const input = typeof source === "string" ? createReadStream(source) : Readable.from([source.bytes]);
   const unpack = extract();
+  // an async function, so that a limit that is reached ends the unpacking: thrown in a listener it would end the process
+  const keep = async (header: Header, stream: Readable): Promise<void> => files.take(header.name, files.limit(header.name, header.type === "file"), stream);
   unpack.on("entry", (header, stream, next) => {
     // tar-stream's streams are streamx's, which have all that is used here
-    files
-      .take(header.name, files.limit(header.name, header.type === "file"), stream as unknown as Readable)
+    keep(header, stream as unknown as Readable)
       .then(() => next())
       .catch((error: Error) => unpack.destroy(error));
   });
-  if (kind === "tar") await pipeline(input, bounded(limits), unpack);
-  else if (kind === "txz") await pipeline(await unxz(input), bounded(limits), unpack);
-  else await pipeline(input, createGunzip(), bounded(limits), unpack);
+  if (kind === "tar") await pipeline(input, bounded(limits, taken), unpack);
+  else if (kind === "txz") await pipeline(await unxz(input), bounded(limits, taken), unpack);
+  else await pipeline(input, createGunzip(), bounded(limits, taken), unpack);
   return files.heads;
 }
 
@@ -79,19 +93,21 @@ export function decodeText(bytes: Buffer): string {
 /** Keeps what is wanted, within the limits. */
 class Files {
   readonly heads = new Map<string, Head>();
-  #total = 0;
-  #entries = 0;
   readonly #limitOf: (name: string) => number;
   readonly #limits: Limits;
+  readonly #taken: Taken;
 
-  constructor(limitOf: (name: string) => number, limits: Limits) {
+  constructor(limitOf: (name: string) => number, limits: Limits, taken: Taken) {
     this.#limitOf = limitOf;
     this.#limits = limits;
+    this.#taken = taken;
   }
 
   /** 0 if the file is not wanted. Counts every entry. */
   limit(path: string, regular: boolean): number {
-    if (++this.#entries > this.#limits.entries) throw new Error(`it holds more than ${this.#limits.entries} files`);
+    if (++this.#taken.entries > this.#limits.entries) throw new Error(`it holds more than ${this.#limits.entries} files`);
+    this.#taken.names += path.length;
+    if (this.#taken.names > MAX_NAMES) throw new Error(`the names of its files alone are longer than ${MAX_NAMES / 1024 / 1024} MB`);
     const name = posix.normalize(path);
     return regular && !this.heads.has(name) ? this.#limitOf(name) : 0;
   }
@@ -104,11 +120,11 @@ class Files {
     for await (const data of stream) {
       if (limit === 0) continue;
       const chunk = data as Buffer;
-      const kept = chunk.subarray(0, Math.max(0, Math.min(limit - size, MAX_TOTAL - this.#total)));
+      const kept = chunk.subarray(0, Math.max(0, Math.min(limit - size, MAX_TOTAL - this.#taken.kept)));
       if (kept.length < chunk.length) truncated = true;
       if (kept.length > 0) chunks.push(kept);
       size += kept.length;
-      this.#total += kept.length;
+      this.#taken.kept += kept.length;
     }
     if (limit > 0) this.heads.set(posix.normalize(path), { bytes: Buffer.concat(chunks), truncated });
   }
@@ -116,12 +132,11 @@ class Files {
 
 const tooLarge = ({ unpacked }: Limits): Error => new Error(`it unpacks to more than ${unpacked / 1024 / 1024} MB`);
 
-function bounded(limits: Limits): Transform {
-  let unpacked = 0;
+function bounded(limits: Limits, taken: Taken): Transform {
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      unpacked += chunk.length;
-      if (unpacked > limits.unpacked) done(tooLarge(limits));
+      taken.unpacked += chunk.length;
+      if (taken.unpacked > limits.unpacked) done(tooLarge(limits));
       else done(null, chunk);
     },
   });
@@ -136,14 +151,13 @@ async function unxz(input: Readable): Promise<Readable> {
   return Readable.fromWeb(output as unknown as ReadableStream);
 }
 
-async function unzip(source: string | { name: string; bytes: Buffer }, files: Files, limits: Limits): Promise<void> {
+async function unzip(source: string | { name: string; bytes: Buffer }, files: Files, limits: Limits, taken: Taken): Promise<void> {
   const { fromBufferPromise, openPromise } = await import("yauzl");
   const zip = typeof source === "string" ? await openPromise(source) : await fromBufferPromise(source.bytes);
-  let unpacked = 0;
   try {
     for await (const entry of zip.eachEntry()) {
-      unpacked += entry.uncompressedSize;
-      if (unpacked > limits.unpacked) throw tooLarge(limits);
+      taken.unpacked += entry.uncompressedSize;
+      if (taken.unpacked > limits.unpacked) throw tooLarge(limits);
       const regular = !entry.fileName.endsWith("/");
       // what is not wanted is not even decompressed
       const limit = files.limit(entry.fileName, regular);

@@ -270,13 +270,13 @@ export function debugPodTransport({ cluster, pauseMs = 1000, silenceMs, now = Da
       await translated(`delete the pod ${name} of ${target.name}`, way, "read", () => remove(way, name, uid));
     },
 
-    async discover(name: string, nameTag?: string) {
+    async discover(name: string, nameTag?: string, labels?: Readonly<Record<string, string>>) {
       // nodes of a cluster have no Name tag
       if (nameTag !== undefined) return [];
       const { targetsByLabel } = cluster(name);
       if (targetsByLabel === undefined) return [];
       const way = wayTo(name);
-      return translated(`list the nodes of ${name}`, way, "read", () => lists.of(name, way.api, targetsByLabel));
+      return translated(`list the nodes of ${name}`, way, "read", () => lists.of(name, way.api, targetsByLabel, labels));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, open, readFile, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Job, type JobState, type Target, type Transport, TransportError } from "../triage/ports.ts";
 
@@ -11,6 +11,8 @@ export interface LocalOptions {
   readonly enter: (target: Target) => readonly string[];
 }
 
+/** In the folder of a job that changes the node. */
+const KEEP = "changes";
 /** Output beyond this is cut: the collector's own cap is far below. */
 const MAX_OUTPUT = 256 * 1024 * 1024;
 
@@ -46,6 +48,7 @@ export function localTransport({ directory, enter }: LocalOptions): Transport {
         throw new TransportError(`local: could not start ${job.id}: a job of that name exists in ${directory}`, { retryable: false, cause });
       }
       await writeFile(join(folder, "script"), job.script.text, { mode: 0o600 });
+      if (job.script.changes === true) await writeFile(join(folder, KEEP), "");
       const environment: Record<string, string> = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", NETCHECK_nonce: job.nonce, NETCHECK_job: job.id };
       for (const [name, value] of Object.entries(job.parameters)) environment[`NETCHECK_${name}`] = value;
       const prefix = enter(target);
@@ -84,6 +87,11 @@ export function localTransport({ directory, enter }: LocalOptions): Transport {
 
     async find(_target: Target, jobId: string): Promise<string | undefined> {
       return existsSync(folderOf(jobId)) ? jobId : undefined;
+    },
+
+    /** Takes a collection's folder away. That of a fix stays: as long as it is there, no job of that name is started again. */
+    async release(_target: Target, handle: string): Promise<void> {
+      if (!existsSync(join(folderOf(handle), KEEP))) await rm(folderOf(handle), { recursive: true, force: true });
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { RequestOptions } from "node:https";
-import { isIP } from "node:net";
+import { BlockList, isIP } from "node:net";
 import { TransportError } from "../triage/ports.ts";
 import { type AwsCredentials, eksTokens } from "./pod-eks.ts";
 
@@ -121,13 +121,28 @@ function awsCredentials(region: string, role: string | undefined): () => Promise
   };
 }
 
+/**
+ * Where clouds tell a machine its own secrets, and what else is reached without a router: no API server is there. Names are not looked up; behind one that leads
+ * there nothing has the certificate that is asked for.
+ */
+const LINK_LOCAL = new BlockList();
+LINK_LOCAL.addSubnet("169.254.0.0", 16, "ipv4");
+LINK_LOCAL.addSubnet("fe80::", 10, "ipv6");
+LINK_LOCAL.addAddress("fd00:ec2::254", "ipv6");
+
 /** An address that credentials may be sent to: https, or http to this very machine (tests, `kubectl proxy`). Throws TransportError. */
 export function safeEndpoint(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const local = url !== undefined && (url.hostname === "localhost" || (isIP(url.hostname) === 4 && url.hostname.startsWith("127.")));
-  if (url === undefined || url.username !== "" || !(url.protocol === "https:" || (url.protocol === "http:" && local)))
-    throw new TransportError(`debug-pod: could not use the API endpoint ${text.slice(0, 200)}: it must be an https address without a password in it`, {
-      retryable: false,
-    });
+  const refuse = (why: string): never => {
+    throw new TransportError(`debug-pod: could not use the API endpoint ${text.slice(0, 200)}: ${why}`, { retryable: false });
+  };
+  if (!URL.canParse(text)) return refuse("it must be an https address without a password in it");
+  const url = new URL(text);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const family = isIP(host);
+  const local = host === "localhost" || (family === 4 && host.startsWith("127."));
+  if (url.username !== "" || url.password !== "" || !(url.protocol === "https:" || (url.protocol === "http:" && local)))
+    return refuse("it must be an https address without a password in it");
+  if (family !== 0 && LINK_LOCAL.check(host, family === 4 ? "ipv4" : "ipv6"))
+    return refuse("it is an address of the machine's own metadata or link, not of a cluster");
   return url;
 }

@@ -27,12 +27,15 @@ export class ClusterNodes {
     this.#now = now;
   }
 
-  /** The nodes of a cluster with all these labels; none if it has no labels. Rejects with the server's ApiError. */
-  of(cluster: string, api: KubernetesApi, labels: Readonly<Record<string, string>> | undefined): Promise<readonly Discovered[]> {
-    const labelSelector = Object.entries(labels ?? {})
-      .map(([name, value]) => `${name}=${value}`)
-      .join(",");
-    if (labelSelector === "") return Promise.resolve([]);
+  /** The nodes of a cluster with all these labels, and more besides; none if the first are none. Rejects with the server's ApiError. */
+  of(
+    cluster: string,
+    api: KubernetesApi,
+    labels: Readonly<Record<string, string>> | undefined,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<readonly Discovered[]> {
+    if (Object.keys(labels ?? {}).length === 0) return Promise.resolve([]);
+    const labelSelector = [...Object.entries(labels ?? {}), ...Object.entries(more)].map(([name, value]) => `${name}=${value}`).join(",");
     const now = this.#now();
     for (const [key, { until }] of this.#kept) if (until <= now) this.#kept.delete(key);
     const key = `${cluster} ${labelSelector}`;

@@ -73,6 +73,11 @@ export function replayTransport({ directory, captures }: ReplayOptions): Transpo
     async find(_target: Target, jobId: string): Promise<string | undefined> {
       return jobOf(jobId) === undefined ? undefined : jobId;
     },
+
+    /** Forgets a collection. What a fix came to stays: it is what its marker says. */
+    async release(_target: Target, handle: string): Promise<void> {
+      if (JOB.test(handle) && jobOf(handle)?.outcome === undefined) rmSync(join(directory, handle), { force: true });
+    },
   };
 }
 

@@ -34,11 +34,19 @@ export class NodeLists {
     this.#now = now;
   }
 
-  /** The nodes of a cluster with all its tags, and perhaps a name tag; none if it has no tags. `key` names account and region. Rejects with the service's error. */
-  of(key: string, reader: SSMClient, tags: SsmCluster["targetsByTag"], nameTag?: string): Promise<readonly Discovered[]> {
+  /** The nodes of a cluster with all its tags, and perhaps a name tag and others; none if it has no tags. `key` names account and region. Rejects with the service's error. */
+  of(
+    key: string,
+    reader: SSMClient,
+    tags: SsmCluster["targetsByTag"],
+    nameTag?: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<readonly Discovered[]> {
     const wanted = Object.entries(tags ?? {});
     if (wanted.length === 0) return Promise.resolve([]);
-    const all = nameTag === undefined ? wanted : [...wanted, ["Name", nameTag] as const];
+    // asked for by a tag that the cluster's nodes have with another value: that is none of them
+    if (Object.entries(more).some(([name, value]) => Object.hasOwn(tags ?? {}, name) && tags?.[name] !== value)) return Promise.resolve([]);
+    const all = [...Object.entries({ ...tags, ...more }), ...(nameTag === undefined ? [] : [["Name", nameTag] as const])];
     const filters = all.map(([name, value]) => ({ Key: `tag:${name}`, Values: [value] }));
     const now = this.#now();
     for (const [name, { until }] of this.#kept) if (until <= now) this.#kept.delete(name);

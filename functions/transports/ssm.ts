@@ -224,12 +224,12 @@ export function ssmTransport({ cluster, pollMs = 1000, now = Date.now, random = 
       await cancel(at(target.cluster), handle, [target]);
     },
 
-    async discover(name: string, nameTag?: string) {
+    async discover(name: string, nameTag?: string, labels?: Readonly<Record<string, string>>) {
       const found = cluster(name);
       if (found?.targetsByTag === undefined) return [];
       try {
         const key = JSON.stringify([found.region, found.role]);
-        return await lists.of(key, clients(name, found).reader, found.targetsByTag, nameTag);
+        return await lists.of(key, clients(name, found).reader, found.targetsByTag, nameTag, labels);
       } catch (error) {
         throw readError(`list the nodes of ${name}`, error);
       }

@@ -1,3 +1,4 @@
+import type { Capture } from "../facts/capture.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import type { Catalogue } from "../rules/load.ts";
@@ -107,14 +108,27 @@ async function inVain(durable: Durable, ports: Pick<Ports, "log">, name: string,
   });
 }
 
-/** Diagnoses a stored capture and keeps the diagnosis beside it. */
-export async function examine(ports: Ports, catalogue: Catalogue, captureKey: string): Promise<{ key: string; diagnosis: Diagnosis }> {
-  const data = await ports.store.get(captureKey);
-  if (data === undefined) throw new Error(`the capture ${captureKey} is not in the store any more`);
-  const diagnosis = diagnose(unpackCapture(data), catalogue, captureKey, () => ports.now().getTime());
+/**
+ * Diagnoses a stored capture and keeps the diagnosis beside it.
+ * @param seen what of the capture is judged; all of it unless told
+ */
+export async function examine(
+  ports: Ports,
+  catalogue: Catalogue,
+  captureKey: string,
+  seen: (capture: Capture) => Capture = (capture) => capture,
+): Promise<{ key: string; diagnosis: Diagnosis }> {
+  const diagnosis = diagnose(seen(await loadCapture(ports, captureKey)), catalogue, captureKey, () => ports.now().getTime());
   const key = captureKey.replace(/^captures\//, "diagnoses/");
   await ports.store.put(key, new TextEncoder().encode(JSON.stringify(diagnosis)));
   return { key, diagnosis };
+}
+
+/** A stored capture. Throws if it is gone. */
+export async function loadCapture(ports: Pick<Ports, "store">, key: string): Promise<Capture> {
+  const data = await ports.store.get(key);
+  if (data === undefined) throw new Error(`the capture ${key} is not in the store any more`);
+  return unpackCapture(data);
 }
 
 /** A stored diagnosis. */

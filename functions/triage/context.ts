@@ -6,8 +6,8 @@ export interface TriageResult {
   readonly outcome: string;
 }
 
-/** Renders templates/report.md.hbs: the full report as a file. */
-export type RenderReport = (data: Record<string, unknown>) => string;
+/** Renders a file that is attached to a thread: the full report (templates/report.md.hbs), or the timeline of an incident. */
+export type RenderReport = (data: Record<string, unknown>, name?: "report.md" | "timeline.md" | "timeline.html") => string;
 
 /** Netcheck itself, as the audit trail names it. */
 export const SYSTEM: Actor = { id: "netcheck", team: "" };

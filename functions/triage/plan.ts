@@ -48,6 +48,7 @@ export function fixPlan({ file }: Fix, direction: "fix" | "rollback" = "fix"): F
       ]),
     ),
     check: direction === "fix" ? file.check : "true",
+    ...(direction === "rollback" ? { goOn: true as const } : {}),
     steps: direction === "fix" ? file.apply : file.rollback,
   };
 }

@@ -54,7 +54,94 @@ export type WorkEvent =
   | { readonly kind: "triage"; readonly request: TriageRequest }
   | { readonly kind: "paste"; readonly request: PasteRequest }
   | { readonly kind: "click"; readonly click: Click }
-  | { readonly kind: "page"; readonly page: Page };
+  | { readonly kind: "page"; readonly page: Page }
+  | { readonly kind: "report"; readonly request: ReportRequest }
+  | { readonly kind: "command"; readonly request: CommandRequest }
+  | { readonly kind: "ask"; readonly request: AskRequest }
+  | { readonly kind: "message-triage"; readonly request: MessageTriageRequest }
+  | { readonly kind: "home"; readonly request: HomeRequest }
+  | { readonly kind: "feedback"; readonly request: FeedbackRequest }
+  | { readonly kind: "answer-page"; readonly answer: PageAnswer }
+  | { readonly kind: "escalate"; readonly escalation: Escalation }
+  | { readonly kind: "close-page"; readonly closing: PageClosing }
+  | { readonly kind: "follow-up"; readonly followUp: FollowUp }
+  | { readonly kind: "digest"; readonly digest: DigestRequest }
+  | { readonly kind: "fleet"; readonly request: FleetRequest }
+  | { readonly kind: "remind"; readonly reminder: Reminder };
+
+/** What was found is to be told to the monitoring system whose page asked for the triage. */
+export interface PageAnswer {
+  readonly incident: string;
+  /** "found": after the diagnosis; "ended": after what was done about it. */
+  readonly stage: "found" | "ended";
+  /** Of the incident's alerts this one alone: it joined later. */
+  readonly only?: { readonly source: string; readonly key: string };
+}
+
+/** Somebody else is to be called if nobody takes an alert on in time. */
+export interface Escalation {
+  /** Of the alert. */
+  readonly source: string;
+  readonly key: string;
+  readonly title: string;
+  readonly severity: PageAlert["severity"];
+  /** Where it is told: the alert's thread. */
+  readonly place: Place;
+  readonly afterMinutes: number;
+  readonly by: "pagerduty" | "dm";
+  /** Of "dm": whom; a person's or a user group's id. Else who is on call. */
+  readonly to?: string;
+  readonly onCall?: OnCallSource;
+  readonly url?: string;
+}
+
+/** Who is on call: a schedule of a monitoring system, or a person or user group of the chat. */
+export interface OnCallSource {
+  readonly by: "pagerduty" | "opsgenie" | "slack";
+  /** Id of the schedule; of "slack" a person's or a user group's id. */
+  readonly schedule: string;
+}
+
+/** An alert is over: the threads of its incidents are closed with a timeline. */
+export interface PageClosing {
+  readonly source: string;
+  readonly key: string;
+  readonly title: string;
+  /** When it was resolved, by the sender's clock; ISO. */
+  readonly at: string;
+}
+
+/** A node is looked at again, without being asked, some time after its incident ended. */
+export interface FollowUp {
+  readonly incident: string;
+  /** As it was reached. */
+  readonly target: Target;
+  /** The cause that is looked for. */
+  readonly rule: string;
+  /** "fixed": the fix was verified. "open": the cause was left as it was, or the fix did not help. */
+  readonly after: "fixed" | "open";
+  /** Minutes after the incident ended, rising. */
+  readonly minutes: readonly number[];
+  /** Other nodes of the pool that are looked at as well where the cause is there. */
+  readonly spread: number;
+}
+
+/** Open incidents are to be summed up, once a day. Without a day: if it is time by now. */
+export interface DigestRequest {
+  /** "2026-11-21", in the time zone of the configuration. */
+  readonly day?: string;
+}
+
+/** Those who may approve a proposal are to be reminded, again and again, until they have decided or it expires. */
+export interface Reminder {
+  readonly proposal: string;
+  /** The incident's thread. */
+  readonly place: Place;
+  /** Minutes until the first reminder; the next one comes after twice as long, and so on. */
+  readonly afterMinutes: number;
+  /** Minutes until the proposal expires. */
+  readonly lastsMinutes: number;
+}
 
 /** Someone (or a page) wants a target examined. */
 export interface TriageRequest {
@@ -72,16 +159,127 @@ export interface TriageRequest {
   readonly because?: string;
 }
 
-/** A monitoring system wants nodes examined. All of it is hostile. */
+/** Somebody wants many nodes examined, or something of what came of it. */
+export interface FleetRequest {
+  /** Idempotency key of the trigger, and id of the incident if nodes are examined: [A-Za-z0-9_-]{1,64}. */
+  readonly incident: string;
+  readonly requester: Actor;
+  readonly place: Place;
+  readonly ask: FleetAsk;
+}
+
+/** What of a fleet. `fleet`: id of the incident in which its nodes were examined. `rule`: id of a cause. Hostile, as typed or as a button says. */
+export type FleetAsk =
+  /** `confirmed`: at most so many nodes, whoever asks has agreed to that. */
+  | { readonly kind: "examine"; readonly terms: readonly NodeTerm[]; readonly confirmed?: number }
+  /** The diagnosis of one node, into the thread. `node`: "cluster/name". */
+  | { readonly kind: "show"; readonly fleet: string; readonly node: string }
+  /** One node with this cause first, and the others after it. */
+  | { readonly kind: "fix"; readonly fleet: string; readonly rule: string }
+  /** The others are to be fixed, or not. `hash`: of what was shown. */
+  | { readonly kind: "approve" | "dismiss"; readonly fleet: string; readonly rule: string; readonly hash: string }
+  /** Ours, to ourselves: runs the approved proposal of one node, and answers whoever waits. */
+  | { readonly kind: "fix-node"; readonly fleet: string; readonly proposal: string; readonly callback: string };
+
+/** Which nodes. Names are added up; of these, or of all nodes, those count that have all the labels. */
+export type NodeTerm =
+  | { readonly by: "all" }
+  /** "*" stands for any letters, "cluster/" may stand before it. */
+  | { readonly by: "name"; readonly name: string }
+  /** A tag or a label of the cloud or the cluster; `pool` and `cluster` are those of netcheck.yaml, too. */
+  | { readonly by: "label"; readonly name: string; readonly value: string };
+
+/** Somebody wants the timeline of an incident. */
+export interface ReportRequest {
+  /** Idempotency key of the trigger, and name of the execution: [A-Za-z0-9_-]{1,64}. No incident is made. */
+  readonly incident: string;
+  /** Id of the incident, as it was typed. */
+  readonly about: string;
+  readonly requester: Actor;
+  /** Where it was asked for. */
+  readonly place: Place;
+}
+
+/**
+ * What every text begins with that netcheck itself leaves in a monitoring system: titles, notes, keys for deduplication. A page that begins so is about us, and
+ * is not taken: our own note would come back as a page, and so on for ever.
+ */
+export const PAGE_MARK = "netcheck:";
+
+/** What one delivery of a monitoring system says. All of it is hostile. */
 export interface Page {
   /** File in functions/pager/, without .ts. */
   readonly source: string;
-  /** The source's own name for it: the same id is the same page. */
+  /** The same delivery, repeated, has the same id. */
   readonly id: string;
-  readonly title: string;
-  /** Names of nodes, each once. */
-  readonly targets: readonly string[];
+  /** At most 200; `more` were left out. */
+  readonly alerts: readonly PageAlert[];
+  readonly more: number;
 }
+export interface PageAlert {
+  /** The alert's identity over its whole life: PagerDuty's incident id, Alertmanager's fingerprint, Opsgenie's alert id, an alarm's ARN. At most 300 characters. */
+  readonly key: string;
+  readonly status: "firing" | "acknowledged" | "resolved";
+  readonly severity: "critical" | "warning" | "info";
+  readonly title: string;
+  /** Labels, dimensions, custom details: flat, at most 64, of 1,000 characters each. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Nodes that it names outright. */
+  readonly targets?: readonly string[];
+  /** What a note goes to. */
+  readonly ref?: string;
+  /** Where people see it: http or https. */
+  readonly url?: string;
+  /** When it became what `status` says, by the sender's clock; ISO. */
+  readonly at: string;
+}
+
+/** Who asked for something that makes no incident, and where. */
+export interface Asker {
+  /** Idempotency key of the trigger, and name of the execution: [A-Za-z0-9_-]{1,64}. */
+  readonly incident: string;
+  readonly requester: Actor;
+  /** `channel` may be the id of a person: then the answer is a direct message. */
+  readonly place: Place;
+}
+
+/** A command that examines no node. What was typed fits its pattern; whether there is such a rule or target is not known yet. */
+export type ChatCommand =
+  | { readonly name: "status" }
+  | { readonly name: "rules" }
+  | { readonly name: "history"; readonly target: string }
+  /** `minutes`: 1 to 90 days. `reason`: 1 to 300 characters. */
+  | { readonly name: "mute"; readonly rule: string; readonly target: string; readonly minutes: number; readonly reason: string }
+  | { readonly name: "unmute"; readonly rule: string; readonly target: string };
+
+/** Somebody typed such a command. */
+export interface CommandRequest extends Asker {
+  /** What was typed, at most 1,000 characters; its first word is the name of a command. */
+  readonly text: string;
+}
+
+/** Somebody typed `/netcheck` alone: a modal asks which node. */
+export interface AskRequest extends Asker {
+  /** Opens the modal; good for 3 seconds. */
+  readonly triggerId: string | undefined;
+}
+
+/** Somebody chose "Triage the node in this message" in the menu of a message. */
+export interface MessageTriageRequest extends AskRequest {
+  /** Of the message, at most 8,000 characters. Hostile. */
+  readonly text: string;
+}
+
+/** Somebody opened the app's Home tab. */
+export type HomeRequest = Asker;
+
+/** Somebody says whether the cause that an incident names is the right one. */
+export interface FeedbackRequest extends Asker {
+  /** Id of the incident. */
+  readonly about: string;
+  readonly vote: Vote;
+}
+export type Vote = "right" | "wrong";
 
 /** Someone dropped files, or pasted outputs, beside a mention of the bot; or mentioned it and said nothing that it understands. */
 export interface PasteRequest {
@@ -117,7 +315,7 @@ export interface Actor {
   readonly home?: string;
 }
 
-/** A place in a chat. `responseUrl` reaches the person even where the bot is not a member. */
+/** A place in a chat. `channel` may be a person's id: what is posted there is a direct message. `responseUrl` reaches the person even where the bot is not a member. */
 export interface Place {
   readonly channel: string;
   readonly thread?: string;
@@ -176,8 +374,9 @@ export interface Transport {
   /**
    * The nodes of a cluster that the configuration names only by a tag or a label; none if it names none so. Throws TransportError.
    * @param nameTag only those whose tag "Name" is this
+   * @param labels only those that have all these tags or labels besides; of letters, digits and ". _ : / @ + -"
    */
-  discover?(cluster: string, nameTag?: string): Promise<readonly Discovered[]>;
+  discover?(cluster: string, nameTag?: string, labels?: Readonly<Record<string, string>>): Promise<readonly Discovered[]>;
 }
 
 /** One read-only job on several targets of one cluster. */
@@ -270,6 +469,8 @@ export interface FixPlan {
   readonly name: string;
   readonly parameters: Readonly<Record<string, ScriptParameter>>;
   readonly check: string;
+  /** A step that fails does not keep the next ones from being tried; the outcome is "failed" all the same. */
+  readonly goOn?: true;
   readonly steps: readonly {
     readonly run: readonly string[];
     readonly each?: readonly string[] | undefined;
@@ -351,8 +552,19 @@ export type Resolution =
   | { readonly kind: "ambiguous"; readonly candidates: readonly Target[] }
   | { readonly kind: "unknown"; readonly suggestions: readonly string[] };
 
+/** A target, and all it may be called by, in lower case. */
+export interface Called {
+  readonly target: Target;
+  readonly names: readonly string[];
+}
+
 export interface Targets {
   resolve(name: string): Promise<Resolution>;
+  /**
+   * All targets, those that the configuration names first; `problem`: why a list could not be had, for people.
+   * @param labels only those that are known to have all these tags or labels (see {@link Transport.discover})
+   */
+  all(labels?: Readonly<Record<string, string>>): Promise<{ readonly called: readonly Called[]; readonly problem?: string }>;
 }
 
 // ---- pods and services -------------------------------------------------------------------------------------------------------------------
@@ -492,12 +704,29 @@ export interface Incident {
   readonly against?: readonly string[];
   /** The pod or service that the requester asked about; `target` is then the node that was chosen for it. */
   readonly workload?: WorkloadName;
+  /** It is about so many nodes; `target` is what was asked for, in words, and no name. */
+  readonly nodes?: number;
   /** What it was read from instead of a node: names of files. Nobody vouches for it, so no fix is ever proposed, and it cannot be run again. */
   readonly sources?: readonly string[];
   /** Why it failed, for people. */
   readonly problem?: string;
   /** The policy was overridden (break-glass): somebody else has to look at it, or has. */
   readonly review?: "pending" | "done";
+  /** Findings of its diagnosis that somebody muted before it was made: they are in the diagnosis, and not shown as the others are. */
+  readonly muted?: readonly Mute[];
+}
+
+/** A rule that somebody does not want to be told of on one target, for a time. It is evaluated, and kept in the diagnosis, all the same. */
+export interface Mute {
+  readonly rule: string;
+  readonly cluster: string;
+  readonly target: string;
+  readonly by: Actor;
+  readonly at: string;
+  /** At most 90 days after `at`. */
+  readonly until: string;
+  /** As it was typed. Hostile. */
+  readonly reason: string;
 }
 
 export type ProposalState = "pending" | "approved" | "dismissed" | "expired" | "running" | "succeeded" | "failed" | "unknown" | "refused";
@@ -511,6 +740,8 @@ export interface Proposal {
   readonly of?: string;
   /** sha256 of the policy's statements about it when it was proposed. */
   readonly policy?: string;
+  /** Of the fix in the catalogue when it was proposed. */
+  readonly version?: string;
   /** Reminders posted so far. */
   readonly reminders?: number;
   readonly incident: string;
@@ -607,6 +838,20 @@ export interface Store {
   /** Takes the lock of a node for one proposal; false if another holds it. Taking it again for the same proposal succeeds. */
   lock(target: string, proposal: string): Promise<boolean>;
   unlock(target: string, proposal: string): Promise<void>;
+  /**
+   * Takes one of `most` places for `holder`, in one transaction: of callers at the same moment never more are told `ok` than there are places. Whoever holds one
+   * already keeps it, counted from `at` on. A place is free again `keepMs` milliseconds after it was taken; undefined: when it is released. `holders`: who held
+   * the places before this call. Whoever is among them took no new place, and has none to give back if the run does not happen.
+   */
+  reserve(
+    scope: string,
+    holder: string,
+    most: number,
+    keepMs: number | undefined,
+    at: Date,
+  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }>;
+  /** Gives a place back; nothing happens if the holder has none. */
+  release(scope: string, holder: string): Promise<void>;
 }
 
 // ---- chat --------------------------------------------------------------------------------------------------------------------------------
@@ -630,12 +875,51 @@ export interface Chat {
   post(key: string, place: Place, message: Message): Promise<MessageRef>;
   /** Edits a message. */
   update(ref: MessageRef, message: Message): Promise<void>;
+  /** A web address of a message, for people; undefined if the chat does not tell. */
+  link?(ref: MessageRef): Promise<string | undefined>;
   /** Only `actor` sees it. Falls back to the response URL where the bot is not in the channel. */
   whisper(place: Place, actor: Actor, message: Message): Promise<void>;
-  /** Opens a modal; where the trigger has expired, whispers instead. */
-  modal(triggerId: string | undefined, place: Place, actor: Actor, message: Message): Promise<void>;
+  /** Opens a modal; where the trigger has expired, whispers `late` instead, or what the modal would have shown. */
+  modal(triggerId: string | undefined, place: Place, actor: Actor, message: Message, late?: Message): Promise<void>;
+  /** Shows a person the Home tab of the app, in place of what it showed before. */
+  home(actor: Actor, message: Message): Promise<void>;
   /** A text file, or a diagram as a picture, in a thread, once per key. */
   upload(key: string, place: Place, file: { readonly name: string; readonly title: string; readonly content: string | Diagram }): Promise<void>;
+}
+
+// ---- answers to monitoring systems -------------------------------------------------------------------------------------------------------
+
+/**
+ * What netcheck leaves in the systems that page it. Every text begins with {@link PAGE_MARK}. Errors are sentences for people; `retryable` where waiting may
+ * help.
+ */
+export interface Pagers {
+  /**
+   * Leaves a note on what `ref` names, or beside it, unless one that begins with the same line is there. False: nothing of that source takes notes, or none is
+   * configured; nothing was tried.
+   * @param ref {@link PageAlert.ref} @param text plain text, at most 3,000 characters; its first line tells the note from all others
+   */
+  note(source: string, ref: string | undefined, text: string): Promise<boolean>;
+  /** Calls somebody through PagerDuty. The same id is one call. */
+  escalate(call: PagerCall): Promise<void>;
+  /** The call with this id is not needed any more; nothing happens if there was none. */
+  standDown(id: string): Promise<void>;
+  /** Who is on call at this moment; undefined: nobody. */
+  onCall(source: OnCallSource): Promise<OnCall | undefined>;
+}
+export interface PagerCall {
+  /** At most 200 characters. */
+  readonly id: string;
+  readonly summary: string;
+  readonly severity: PageAlert["severity"];
+  readonly details: Readonly<Record<string, string>>;
+  readonly url?: string;
+}
+export interface OnCall {
+  /** As the schedule has it, for people; hostile. */
+  readonly name: string;
+  /** In the chat; absent if the chat knows no such person. */
+  readonly actor?: Actor;
 }
 
 // ---- the rest ----------------------------------------------------------------------------------------------------------------------------
@@ -652,6 +936,8 @@ export interface Ports {
   readonly importer: Importer;
   readonly store: Store;
   readonly chat: Chat;
+  /** Absent where netcheck answers no monitoring system. */
+  readonly pagers?: Pagers;
   /** Members of a user group, resolved afresh; none if it cannot be resolved. */
   members(group: string): Promise<readonly string[]>;
   /** Read afresh each time: a changed policy counts at once. */

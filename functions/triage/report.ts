@@ -4,7 +4,8 @@ import type { Cause, Diagnosis, Evidence, Finding } from "../rules/diagnosis.ts"
 import { type PreviewStep, preview } from "../rules/fix.ts";
 import type { Catalogue, Fix, Guide } from "../rules/load.ts";
 import { type UncheckedGroup, uncheckedGroups } from "../rules/unchecked.ts";
-import type { FixRun, Incident, IncidentState, Message, Proposal } from "./ports.ts";
+import { hiding, withoutMuted } from "./muted.ts";
+import type { FixRun, Incident, IncidentState, Message, Mute, Place, Proposal } from "./ports.ts";
 import { workloadWords } from "./workload.ts";
 
 /**
@@ -34,6 +35,11 @@ const VERDICTS: Record<Diagnosis["verdict"], { icon: string; words: string }> = 
   inconclusive: { icon: "grey_question", words: "inconclusive: nothing found, but not everything could be checked" },
 };
 
+/** Muted findings that are named in one message. */
+const SHOWN_MUTED = 5;
+/** A time in a list: "2026-11-21 08:00 UTC". */
+export const untilText = (until: string): string => `${until.slice(0, 16).replace("T", " ")} UTC`;
+
 /** Evidence lines in one message; the rest is in the report file. */
 const SHOWN = 6;
 
@@ -42,22 +48,33 @@ const SHOWN = 6;
  * @param differs how many differences worth a look netcheck itself found between a node without a cause and its pool
  */
 export function rootMessage(incident: Incident, diagnosis: Diagnosis | undefined, note?: string, differs = 0): Message {
-  const cause = diagnosis?.causes[0];
+  const cause = diagnosis === undefined ? undefined : withoutMuted(diagnosis, incident.muted).causes[0];
   const state = incident.sources !== undefined && incident.state === "collecting" ? READING : STATES[incident.state];
-  const verdict = diagnosis === undefined ? undefined : differs === 0 ? VERDICTS[diagnosis.verdict] : unlikePool(diagnosis, differs);
+  const verdict = diagnosis === undefined ? undefined : differs === 0 ? verdictOf(diagnosis, incident.muted) : unlikePool(diagnosis, differs);
   const settled = incident.state === "diagnosed" && verdict !== undefined;
   return {
     template: "root",
     data: {
       target: incident.workload === undefined ? incident.target : `${workloadWords(incident.workload)} on ${incident.target}`,
       icon: settled ? verdict.icon : state.icon,
-      state: settled ? verdict.words : state.words,
+      state: `${settled ? verdict.words : state.words}${incident.review === "pending" ? "; approved by breaking the glass, not reviewed yet" : ""}`,
       requester: incident.requester.id,
       incident: incident.id,
       headline: cause?.title ?? "",
       note: note ?? incident.problem ?? "",
     },
   };
+}
+
+/** What the diagnosis comes to for people. Where nothing is left but what is muted it says so: that is neither healthy nor a cause to look at. */
+function verdictOf(diagnosis: Diagnosis, mutes: readonly Mute[] = []): { icon: string; words: string } {
+  const hidden = hiding(diagnosis, mutes).length;
+  const { causes, symptoms } = withoutMuted(diagnosis, mutes);
+  const plain = VERDICTS[diagnosis.verdict];
+  if (hidden === 0 || diagnosis.verdict === "healthy" || diagnosis.verdict === "inconclusive") return plain;
+  if (causes.length > 0) return plain;
+  const muted = `${hidden} muted ${hidden === 1 ? "finding" : "findings"}`;
+  return { icon: "no_bell", words: symptoms.length > 0 ? `no cause found but ${muted}; there are symptoms` : `no cause found but ${muted}` };
 }
 
 /** A green tick on a node that is not like its peers would be read as "all is well". */
@@ -71,8 +88,10 @@ function unlikePool({ verdict }: Diagnosis, differs: number): { icon: string; wo
  * @param source where it was read from instead of a node: then it says so, and that no fix follows; without the button that runs it again
  */
 export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides">, source = ""): Message {
-  const [cause, ...others] = diagnosis.causes;
-  const verdict = VERDICTS[diagnosis.verdict];
+  const seen = withoutMuted(diagnosis, incident.muted);
+  const muted = hiding(diagnosis, incident.muted ?? []);
+  const [cause, ...others] = seen.causes;
+  const verdict = verdictOf(diagnosis, incident.muted);
   const open = uncheckedGroups(diagnosis.unchecked);
   return {
     template: "diagnosis",
@@ -82,8 +101,12 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
       icon: verdict.icon,
       verdict: verdict.words,
       cause: cause === undefined ? null : causeData(cause, catalogue.guides.get(cause.rule)),
-      others: [...others, ...diagnosis.symptoms, ...diagnosis.risks].slice(0, 8).map((finding) => otherData(finding, diagnosis)),
-      othersMore: Math.max(0, others.length + diagnosis.symptoms.length + diagnosis.risks.length - 8),
+      others: [...others, ...seen.symptoms, ...seen.risks].slice(0, 8).map((finding) => otherData(finding, seen)),
+      othersMore: Math.max(0, others.length + seen.symptoms.length + seen.risks.length - 8),
+      muted: muted.slice(0, SHOWN_MUTED).map(({ rule, by, until, reason }) => ({ rule, by: by.id, until: untilText(until), reason })),
+      mutedMore: Math.max(0, muted.length - SHOWN_MUTED),
+      // nobody votes on what was read from a file: it may be forged
+      feedback: cause !== undefined && source === "",
       unchecked: open.slice(0, 6).map(uncheckedData),
       uncheckedMore: open.slice(6).reduce((sum, { rules }) => sum + rules.length, 0),
       checked: diagnosis.stats.rules - diagnosis.unchecked.length,
@@ -152,8 +175,14 @@ export interface Closing {
   readonly again?: boolean;
 }
 
-/** The proposal with its buttons, or with what became of it. */
-export function proposalMessage(proposal: Proposal, fix: Fix, approvers: readonly string[], outcome?: Closing): Message {
+/**
+ * The proposal with its buttons and the approvals so far, or with what became of it.
+ * @param approvers users and groups who may approve; "*" for everybody
+ * @param needed how many people must approve
+ * @param breakGlass `approvers` may do so only in an emergency
+ */
+export function proposalMessage(proposal: Proposal, fix: Fix, approvers: readonly string[], outcome?: Closing, needed = 1, breakGlass = false): Message {
+  const { shown, more } = commandTexts(stepsOf(proposal, fix), 1);
   return {
     template: outcome === undefined ? "proposal" : "proposal-closed",
     data: {
@@ -161,42 +190,175 @@ export function proposalMessage(proposal: Proposal, fix: Fix, approvers: readonl
       proposal: proposal.id,
       target: proposal.target,
       title: fix.file.title,
+      kind: kindOf(proposal),
       fix: fix.file.id,
       risk: fix.file.risk,
-      commands: commandLines(preview(fix.file.apply, proposal.parameters)),
-      sideEffects: fix.file.sideEffects,
+      hash: proposal.hash,
+      commands: shown[0] ?? "",
+      commandsMore: more,
+      sideEffects: sideEffectsOf(proposal, fix),
       expiresAt: Math.floor(Date.parse(proposal.expiresAt) / 1000),
       expires: proposal.expiresAt,
       approvers: approvers.filter((id) => id !== "*" && id !== "cli").slice(0, 10),
       anyone: approvers.includes("*"),
       requester: proposal.requester.id,
+      approved: approvedBy(proposal),
+      approvals: approvedBy(proposal).length,
+      needed,
+      several: needed > 1,
+      emergency: breakGlass,
       ...(outcome === undefined
         ? {}
-        : { icon: outcome.icon, by: outcome.by, people: outcome.people, outcome: outcome.words, detail: outcome.detail ?? "", again: outcome.again ?? false }),
+        : {
+            icon: outcome.icon,
+            by: flagged(outcome.by, proposal),
+            people: outcome.people,
+            outcome: outcome.words,
+            detail: outcome.detail ?? "",
+            again: outcome.again ?? false,
+          }),
     },
   };
 }
 
-/** The modal behind "Preview fix". */
-export function previewMessage(proposal: Proposal, fix: Fix, diagnosis: Diagnosis): Message {
+/** That the policy was overridden stays visible. */
+const flagged = (by: string, { decisions }: Proposal): string =>
+  by === "Approved" && decisions.some(({ breakGlass }) => breakGlass !== undefined) ? "Approved (break-glass)" : by;
+
+const kindOf = ({ kind }: Proposal): string => kind ?? "fix";
+const stepsOf = (proposal: Proposal, { file }: Fix): PreviewStep[] => preview(proposal.kind === "rollback" ? file.rollback : file.apply, proposal.parameters);
+/** Of a fix its own; a rollback has none in the catalogue but that it undoes the fix. */
+const sideEffectsOf = (proposal: Proposal, { file }: Fix): readonly string[] =>
+  proposal.kind === "rollback" ? [`It undoes what the fix changed on ${proposal.target}; the fault that the fix was for may come back.`] : file.sideEffects;
+
+/** Who approved, each person once, in order. */
+export const approvedBy = ({ decisions }: Pick<Proposal, "decisions">): string[] => [
+  ...new Set(decisions.filter((item) => item.decision === "approve").map((item) => item.actor.id)),
+];
+
+/** Characters of commands in one block: Slack takes 3,000. */
+const COMMAND_TEXT = 2800;
+const LONGEST = new RegExp(`[\\s\\S]{1,${COMMAND_TEXT}}`, "g");
+/** Blocks of commands in a modal, which may have 100 in all. */
+const COMMAND_BLOCKS = 8;
+
+/**
+ * Commands for people, in pieces that fit into a block each. What will run is never left out in silence.
+ * @param most pieces
+ * @returns `more`: how many commands are not shown, or not to their end
+ */
+export function commandTexts(steps: readonly PreviewStep[], most = COMMAND_BLOCKS): { readonly shown: readonly string[]; readonly more: number } {
+  const shown: string[] = [];
+  let current = "";
+  for (const [index, step] of steps.entries()) {
+    // a line that is longer than a block goes on in the next
+    const lines = commandLines([step])
+      .split("\n")
+      .flatMap((line) => line.match(LONGEST) ?? [""]);
+    for (const line of lines) {
+      if (current !== "" && current.length + 1 + line.length > COMMAND_TEXT) {
+        shown.push(current);
+        current = "";
+        if (shown.length === most) return { shown, more: steps.length - index };
+      }
+      current = current === "" ? line : `${current}\n${line}`;
+    }
+  }
+  return { shown: current === "" ? shown : [...shown, current], more: 0 };
+}
+
+/** What a person who may approve is asked in the modal. */
+export interface Asked {
+  /** Where its answer goes. */
+  readonly place: Place;
+  /** The statement that lets this person approve only in an emergency: then a reason is asked for. */
+  readonly breakGlass?: { readonly statement: string; readonly channel?: string };
+}
+
+/**
+ * The modal: all that somebody who decides should have read.
+ * @param asked absent: to look at only, without a button that approves
+ */
+export function reviewMessage(proposal: Proposal, fix: Fix, diagnosis: Diagnosis, approvers: readonly string[], needed: number, asked?: Asked): Message {
+  const { file } = fix;
   const cause = diagnosis.causes.find((item) => item.rule === proposal.rule);
-  const rollback = preview(fix.file.rollback, proposal.parameters);
+  const { shown, more } = commandTexts(stepsOf(proposal, fix));
+  const back = commandTexts(preview(file.rollback, proposal.parameters), 2);
+  const rollback = proposal.kind === "rollback";
+  const typed = asked !== undefined && file.risk === "disruptive";
+  const reason = asked?.breakGlass !== undefined;
+  const approved = approvedBy(proposal);
   return {
-    template: "preview",
+    template: "review",
     data: {
+      ask: asked !== undefined,
+      windowTitle: asked === undefined ? (rollback ? "Preview rollback" : "Preview fix") : "Review and approve",
+      submit: approved.length + 1 >= needed || reason ? "Approve & run" : "Approve",
+      metadata: asked === undefined ? "" : metadataOf(proposal, asked.place, typed, reason),
+      kind: kindOf(proposal),
+      rollback,
+      target: proposal.target,
+      cluster: proposal.cluster,
+      title: file.title,
+      risk: file.risk,
+      disruptive: file.risk === "disruptive",
+      commands: shown,
+      commandsMore: more,
+      check: rollback ? "" : file.check.trim(),
+      cause: cause?.title ?? "",
+      back: rollback ? [] : back.shown,
+      backMore: rollback ? 0 : back.more,
+      backNote: rollback || back.shown.length > 0 ? "" : (file.rollbackNote ?? ""),
+      sideEffects: sideEffectsOf(proposal, fix),
+      settle: file.verify.settle,
+      verifyNote: rollback ? "The node should then be as it was before the fix; what differs is told." : file.verify.note,
+      makeItLast: rollback ? [] : file.makeItLast,
+      evidence: byCommand(cause?.evidence.slice(0, SHOWN) ?? []),
+      evidenceMore: Math.max(0, (cause?.evidence.length ?? 0) - SHOWN),
+      requester: proposal.requester.id,
+      expiresAt: Math.floor(Date.parse(proposal.expiresAt) / 1000),
+      expires: proposal.expiresAt,
+      approved,
+      approvals: approved.length,
+      needed,
+      approvers: approvers.filter((id) => id !== "*" && id !== "cli").slice(0, 10),
+      anyone: approvers.includes("*"),
+      hash: proposal.hash.slice(0, 12),
+      typed,
+      reason,
+      statement: asked?.breakGlass?.statement ?? "",
+      channel: asked?.breakGlass?.channel ?? "",
+    },
+  };
+}
+
+/** What the modal remembers until it is sent off; read by functions/slack/listeners/approval-view.ts. */
+function metadataOf(proposal: Proposal, place: Place, typed: boolean, reason: boolean): string {
+  const asks = typed ? (reason ? "both" : "typed") : reason ? "reason" : "none";
+  return [proposal.incident, proposal.id, proposal.hash, place.channel, place.thread ?? "-", asks, proposal.target].join(" ");
+}
+
+/** Somebody overrode the policy: told openly, with a button for whoever reviews it; `reviewed`: who has. */
+export function breakGlassMessage(
+  proposal: Proposal,
+  fix: Fix,
+  override: { readonly actor: string; readonly reason: string; readonly statement: string },
+  reviewers: readonly string[],
+  reviewed = "",
+): Message {
+  return {
+    template: "break-glass",
+    data: {
+      incident: proposal.incident,
+      proposal: proposal.id,
       target: proposal.target,
       cluster: proposal.cluster,
       title: fix.file.title,
-      risk: fix.file.risk,
-      commands: commandLines(preview(fix.file.apply, proposal.parameters)),
-      check: fix.file.check.trim(),
-      rollback: rollback.length === 0 ? (fix.file.rollbackNote ?? "") : commandLines(rollback),
-      sideEffects: fix.file.sideEffects,
-      settle: fix.file.verify.settle,
-      verifyNote: fix.file.verify.note,
-      makeItLast: fix.file.makeItLast,
-      evidence: byCommand(cause?.evidence.slice(0, SHOWN) ?? []),
-      hash: proposal.hash.slice(0, 12),
+      kind: kindOf(proposal),
+      ...override,
+      reviewers: reviewers.filter((id) => id !== "cli").slice(0, 10),
+      open: reviewed === "",
+      reviewed,
     },
   };
 }
@@ -208,11 +370,12 @@ export function outcomeMessage(
   run: { outcome: Proposal["state"]; reason: string; steps: FixRun["steps"] },
   verification: { ok: boolean | undefined; words: string },
 ): Message {
+  const back = proposal.kind === "rollback";
   return {
     template: "outcome",
     data: {
       target: proposal.target,
-      title: fix.file.title,
+      title: back ? `Rollback of "${fix.file.title}"` : fix.file.title,
       icon: verification.ok === true ? "white_check_mark" : verification.ok === false ? "x" : "grey_question",
       outcome: run.outcome,
       reason: run.reason,
@@ -224,8 +387,8 @@ export function outcomeMessage(
         .join("\n"),
       verification: verification.words,
       verified: verification.ok === true,
-      makeItLast: verification.ok === true ? fix.file.makeItLast : [],
-      rollback: verification.ok === true || run.steps.length === 0 ? "" : commandLines(preview(fix.file.rollback, proposal.parameters)),
+      makeItLast: verification.ok === true && !back ? fix.file.makeItLast : [],
+      rollback: verification.ok === true || back || run.steps.length === 0 ? "" : commandLines(preview(fix.file.rollback, proposal.parameters)),
       incident: proposal.incident,
     },
   };
@@ -335,12 +498,15 @@ export interface Choice {
   readonly command: string;
 }
 
-/** A name means several things, or nothing: buttons for what it may have meant. `ambiguous`: it means each of these. */
-export function chooseTargetMessage(name: string, ambiguous: boolean, choices: readonly Choice[]): Message {
+/**
+ * A name means several things, or nothing: buttons for what it may have meant. `ambiguous`: it means each of these.
+ * @param thread the thread of a message that names all of them, instead of one name; the one that is chosen is examined there
+ */
+export function chooseTargetMessage(name: string, ambiguous: boolean, choices: readonly Choice[], thread = ""): Message {
   // what could not be typed has no button
   const able = choices.filter(({ command }) => TYPEABLE.test(command));
   const shown = able.slice(0, MOST_CHOICES).map((choice, index) => ({ ...choice, index }));
-  return { template: "choose-target", data: { name, ambiguous, unknown: !ambiguous, choices: shown, more: choices.length - shown.length } };
+  return { template: "choose-target", data: { name, ambiguous, unknown: !ambiguous, choices: shown, more: choices.length - shown.length, thread } };
 }
 /** Names of targets with blanks between them; Slack takes 2,000 characters as the value of a button. */
 const TYPEABLE = /^[A-Za-z0-9][A-Za-z0-9_.:/ -]{0,1500}$/;
@@ -378,18 +544,27 @@ export function overview(all: readonly { readonly diagnosis: Diagnosis; readonly
 
 /** Data of templates/report.md.hbs: everything, nothing cut. */
 export function reportData(incident: Incident, diagnosis: Diagnosis, catalogue: Pick<Catalogue, "guides" | "fixes">): Record<string, unknown> {
-  const cause = diagnosis.causes[0];
+  const cause = withoutMuted(diagnosis, incident.muted).causes[0];
   const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
   return {
     incident,
     diagnosis,
-    verdict: VERDICTS[diagnosis.verdict].words,
+    verdict: verdictOf(diagnosis, incident.muted).words,
+    // everything is in the report, also what is muted
+    muted: hiding(diagnosis, incident.muted ?? []).map(({ rule, by, until, reason }) => ({ rule, by: by.id, until: untilText(until), reason })),
     causes: diagnosis.causes.map((item) => ({
       ...item,
       percent: Math.round(item.confidence * 100),
       guide: catalogue.guides.get(item.rule),
       evidence: item.evidence,
     })),
-    fix: fix === undefined || cause?.fix === undefined ? null : { ...fix.file, commands: commandLines(preview(fix.file.apply, cause.fix.parameters)) },
+    fix:
+      fix === undefined || cause?.fix === undefined
+        ? null
+        : {
+            ...fix.file,
+            commands: commandLines(preview(fix.file.apply, cause.fix.parameters)),
+            undo: commandLines(preview(fix.file.rollback, cause.fix.parameters)),
+          },
   };
 }

@@ -1,6 +1,6 @@
 import { distance } from "fastest-levenshtein";
 import type { Config } from "./config.ts";
-import type { Discovered, Resolution, Target, Targets } from "./ports.ts";
+import type { Called, Discovered, Resolution, Target, Targets } from "./ports.ts";
 
 /** All targets of a configuration that it names. */
 export function targetsOf(config: Config): Target[] {
@@ -20,30 +20,40 @@ export function poolOf(config: Config, target: Pick<Target, "name" | "cluster">)
 }
 
 /** Asks the transport of a cluster for the nodes that the configuration names only by a tag or a label ({@link Transport.discover}). */
-export type Discover = (transport: string, cluster: string, nameTag?: string) => Promise<readonly Discovered[]>;
-
-/** A target, and all it may be called by, in lower case. */
-interface Called {
-  readonly target: Target;
-  readonly names: readonly string[];
-}
+export type Discover = (transport: string, cluster: string, nameTag?: string, labels?: Readonly<Record<string, string>>) => Promise<readonly Discovered[]>;
 
 /**
  * Resolves names. What the configuration names wins: by name, address, or `cluster/name`. Then the nodes that its tags or labels find: by instance id, host name
  * with or without domain, IP address, the name they were registered with, or their Name tag. Several: all of them; none: the nearest names. Throws what `discover` throws.
  */
 export function configuredTargets(config: () => Promise<Config>, discover: Discover = async () => []): Targets {
+  const listed = (current: Config, named: readonly Called[], labels?: Readonly<Record<string, string>>) =>
+    inAll(listsOf(current), async ({ cluster, transport, by }) => {
+      const nodes = await discover(by, cluster, undefined, labels);
+      return calledBy(cluster, transport, by === transport ? nodes : nodes.flatMap(asMachine), named);
+    });
   return {
+    async all(labels) {
+      const current = await config();
+      const named: Called[] = targetsOf(current).map((target) => ({ target, names: callable(target, []) }));
+      const { called, problem } = await listed(current, named, labels);
+      // a configured node that a list has, too, is called by what the list knows of it as well
+      const byAddress = new Map<string, Called>();
+      // which tags a node has that only the configuration names is not known
+      for (const one of [...(labels === undefined ? named : []), ...called]) {
+        const key = `${one.target.cluster} ${one.target.address}`;
+        const before = byAddress.get(key);
+        byAddress.set(key, { target: before?.target ?? one.target, names: [...new Set([...(before?.names ?? []), ...one.names])] });
+      }
+      return { called: [...byAddress.values()], ...(problem === undefined ? {} : { problem: problem.message }) };
+    },
     async resolve(name) {
       const current = await config();
       const wanted = name.toLowerCase();
       const named: Called[] = targetsOf(current).map((target) => ({ target, names: callable(target, []) }));
       const configured = meant(named, wanted);
       if (configured !== undefined) return configured;
-      const found = await inAll(listsOf(current), async ({ cluster, transport, by }) => {
-        const nodes = await discover(by, cluster);
-        return calledBy(cluster, transport, by === transport ? nodes : nodes.flatMap(asMachine), named);
-      });
+      const found = await listed(current, named);
       const byName = meant(found.called, wanted);
       if (byName !== undefined) return byName;
       const tagged = listsOf(current).filter(({ transport, by }) => transport === by);
@@ -113,7 +123,9 @@ function calledBy(cluster: string, transport: string, nodes: readonly Discovered
   const uses = new Map<string, number>();
   for (const { names } of nodes) for (const name of new Set(names.map((item) => item.toLowerCase()))) uses.set(name, (uses.get(name) ?? 0) + 1);
   const usable = (name: string): boolean => PLAIN_NAME.test(name) && uses.get(name.toLowerCase()) === 1 && !taken.has(name.toLowerCase());
-  return nodes.map(({ address, names }) => {
+  // an address becomes a name, a key and part of a request: a list that holds something else is not believed there
+  const real = nodes.filter(({ address }) => PLAIN_NAME.test(address));
+  return real.map(({ address, names }) => {
     const known = configured.find((target) => target.address === address);
     const target = known ?? { name: names.find(usable) ?? address, cluster, transport, address };
     return { target, names: callable(target, names) };

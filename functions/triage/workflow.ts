@@ -1,14 +1,24 @@
-import type { Catalogue } from "../rules/load.ts";
+import { answerPage, startAnswer } from "./answer-page.ts";
+import { approval } from "./approval.ts";
+import { ask, triageMessage } from "./ask.ts";
 import { canonical, sha256 } from "./audit.ts";
+import { chatCommand } from "./chat-command.ts";
 import { click } from "./click.ts";
 import { examine, loadDiagnosis } from "./collect.ts";
 import { collectAll, collectPool, tellComparison } from "./comparison.ts";
-import { auditDraft, type Context, fixOf, incidentOf, proposalOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
+import { auditDraft, type Context, fixOf, incidentOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
+import { digest } from "./digest.ts";
+import { escalate } from "./escalate.ts";
 import { collectEitherWay, tellInstead } from "./fallback.ts";
+import { feedback } from "./feedback.ts";
+import { fleet } from "./fleet-command.ts";
+import { followUp, startFollowUp } from "./follow-up.ts";
+import { home, refreshHome } from "./home.ts";
 import { tellInside } from "./inside.ts";
+import { hiding, mutesOn, withoutMuted } from "./muted.ts";
+import { stopOutsider } from "./outsider.ts";
 import { PAGER, page } from "./page.ts";
 import { diagnosePaste, labelOf } from "./pasted.ts";
-import { terms } from "./policy.ts";
 import type {
   Message,
   MessageRef,
@@ -23,21 +33,61 @@ import type {
   WorkEvent,
   WorkloadName,
 } from "./ports.ts";
+import { keyOf, proposalId } from "./proposal.ts";
+import { registerEnd, registerOpened } from "./register.ts";
 import { remediate } from "./remediate.ts";
+import { remind } from "./remind.ts";
 import { chooseTargetMessage, diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage } from "./report.ts";
+import { reportIncident } from "./report-command.ts";
+import { rollback } from "./rollback.ts";
+import { closePage } from "./timeline-close.ts";
 import { type Chosen, chooseNodes, chosenText } from "./workload.ts";
 
 /** The one durable function: a triage, files or text that somebody dropped, or a click on a button. */
-export function work(context: Context, event: WorkEvent): Promise<TriageResult> {
+export async function work(context: Context, event: WorkEvent): Promise<TriageResult> {
+  const stopped = await stopOutsider(context, event);
+  if (stopped !== undefined) return stopped;
   switch (event.kind) {
-    case "triage":
-      return triage(context, event.request);
+    case "triage": {
+      const result = await triage(context, event.request);
+      await registerEnd(context, event.request.incident);
+      return result;
+    }
     case "paste":
       return paste(context, event.request);
-    case "click":
-      return click(context, event.click);
+    case "click": {
+      const result = await click(context, event.click);
+      await refreshHome(context, event.click.actor);
+      return result;
+    }
+    case "command":
+      return chatCommand(context, event.request);
+    case "ask":
+      return ask(context, event.request);
+    case "message-triage":
+      return triageMessage(context, event.request);
+    case "home":
+      return home(context, event.request);
+    case "feedback":
+      return feedback(context, event.request);
     case "page":
       return page(context, event.page);
+    case "answer-page":
+      return answerPage(context, event.answer);
+    case "escalate":
+      return escalate(context, event.escalation);
+    case "close-page":
+      return closePage(context, event.closing);
+    case "follow-up":
+      return followUp(context, event.followUp);
+    case "digest":
+      return digest(context, event.digest);
+    case "remind":
+      return remind(context, event.reminder);
+    case "report":
+      return reportIncident(context, event.request);
+    case "fleet":
+      return fleet(context, event.request, triage);
   }
 }
 
@@ -72,6 +122,7 @@ export async function triage(context: Context, request: TriageRequest): Promise<
     return await run(context, request, resolution.target, peers, place);
   } catch (error) {
     await fail(context, request, place, (error as Error).message);
+    await startAnswer(context, request.incident, "ended");
     return { outcome: "failed" };
   }
 }
@@ -148,12 +199,22 @@ async function tellSame({ durable, ports }: Context, request: TriageRequest, pla
   return { outcome: "same" };
 }
 
-/** What a failure leaves behind on the node, by the state of the proposal after it. */
+/** What a failure leaves behind on the node, by the state of the fix's proposal after it, and of its rollback's. */
 const FATES: Partial<Record<ProposalState, string>> = {
   unknown: "It is not known whether the fix ran; it is not run again",
   succeeded: "The fix had run before that",
   failed: "The fix had failed before that",
 };
+const ROLLBACK_FATES: Partial<Record<ProposalState, string>> = {
+  unknown: "; it is not known whether it was undone, and it is not undone again",
+  succeeded: " and was undone",
+  failed: ", and undoing it failed",
+};
+function fateOf(fix: Proposal | null, rollback: Proposal | null): string {
+  const ran = FATES[fix?.state ?? "pending"];
+  if (ran === undefined) return "Nothing was changed on the node";
+  return rollback === null ? ran : `${ran}${ROLLBACK_FATES[rollback.state] ?? "; it was not undone"}`;
+}
 
 /**
  * Something went wrong that the workflow has no answer to: it is put on record, no button is left that would do nothing, and the person is told. The
@@ -170,32 +231,27 @@ async function fail(
   ports.log("error", "triage failed", { incident: id, problem });
   const recorded = await durable
     .step("failed", async () => {
-      let proposal = await ports.store.proposal(proposalId(id));
-      for (const [from, state] of [
-        [["pending", "approved"], "refused"],
-        [["running"], "unknown"],
-      ] as const) {
-        if (proposal === undefined) break;
-        const draft = auditDraft(ports, "fix-finished", SYSTEM, { proposal: proposal.id, outcome: state, reason: problem });
-        proposal = (await ports.store.transition(proposal.id, from, { state }, draft)).proposal;
-      }
+      const fix = await close(ports, id, "fix", problem);
+      const rollback = await close(ports, id, "rollback", problem);
       const known = (await ports.store.incident(id)) !== undefined;
       const incident = known ? await ports.store.update(id, { state: "failed", problem }, [auditDraft(ports, "failed", SYSTEM, { problem })]) : undefined;
-      return { incident: incident ?? null, proposal: proposal ?? null };
+      // what was posted right before it failed is in no incident yet, but the store knows it by its key
+      const root = incident?.thread ?? (known ? await ports.store.recall(`${id}/root`) : undefined);
+      const thread = root === undefined || place.thread === undefined ? root : { ...root, thread: place.thread };
+      return { incident: incident ?? null, thread: thread ?? null, fix, rollback };
     })
     .catch((error: unknown) => {
       ports.log("error", "a failure could not be put on record", { incident: id, problem: (error as Error).message });
       return undefined;
     });
-  const { incident, proposal } = recorded ?? { incident: null, proposal: null };
-  const fate = recorded === undefined ? "What became of a fix is not known" : (FATES[proposal?.state ?? "pending"] ?? "Nothing was changed on the node");
+  const { incident, thread, fix, rollback } = recorded ?? { incident: null, thread: null, fix: null, rollback: null };
+  const fate = recorded === undefined ? "What became of a fix is not known" : fateOf(fix, rollback);
   const text = `The triage of ${request.target} failed: ${problem}. ${fate}. Run id: ${id}`;
   // what was read from a file has no node to run again on
   const note = noteMessage("warning", text, id, incident !== null && incident.sources === undefined);
-  const thread = incident?.thread;
   await durable
     .step("tell-failure", async () => {
-      await ports.chat.post(`${id}/failure`, thread === undefined ? place : threadOf(thread), note);
+      await ports.chat.post(`${id}/failure`, thread === null ? place : threadOf(thread), note);
       return null;
     })
     .catch((error: unknown) => {
@@ -208,18 +264,35 @@ async function fail(
     });
   await durable
     .step("show-failure", async () => {
-      if (incident !== null && thread !== undefined) await ports.chat.update(thread, rootMessage(incident, undefined));
-      if (proposal?.message !== undefined && (proposal.state === "refused" || proposal.state === "unknown")) {
+      if (incident !== null && thread !== null) await ports.chat.update(thread, rootMessage(incident, undefined));
+      const proposal = rollback ?? fix;
+      if (proposal === null || !OVER.has(proposal.state)) return null;
+      const message = proposal.message ?? (await ports.store.recall(`${proposal.id}/proposal`));
+      if (message !== undefined) {
         const closing = { icon: "warning", by: "", people: [], words: `The triage failed. ${fate}.`, detail: problem };
-        await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
+        await ports.chat.update(message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
       }
       return null;
     })
     .catch((error: unknown) => ports.log("warn", "a failure could not be shown", { incident: id, problem: (error as Error).message }));
 }
 
-/** An incident has one proposal. */
-const proposalId = (incident: string): string => `${incident}-fix`;
+/** Nothing was run, or nobody knows: whatever its message says, it has no buttons any more. */
+const OVER: ReadonlySet<ProposalState> = new Set(["refused", "unknown", "dismissed", "expired"]);
+
+/** Closes what waits or runs: nobody will go on with it. Null if there is no such proposal. */
+async function close(ports: Ports, incident: string, kind: "fix" | "rollback", problem: string): Promise<Proposal | null> {
+  let proposal = await ports.store.proposal(proposalId(incident, kind));
+  for (const [from, state] of [
+    [["pending", "approved"], "refused"],
+    [["running"], "unknown"],
+  ] as const) {
+    if (proposal === undefined) return null;
+    const draft = auditDraft(ports, keyOf(`${kind}-finished`, kind, proposal.id), SYSTEM, { proposal: proposal.id, outcome: state, reason: problem });
+    proposal = (await ports.store.transition(proposal.id, from, { state }, draft)).proposal;
+  }
+  return proposal ?? null;
+}
 
 async function run(context: Context, request: TriageRequest, target: Target, against: readonly Target[], place: Place, chosen?: Chosen): Promise<TriageResult> {
   const { durable, ports, catalogue, report } = context;
@@ -232,6 +305,7 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
       { id, target: target.name, cluster: target.cluster, requester: request.requester, createdAt: now, state: "collecting", ...asked },
       auditDraft(ports, "incident-opened", request.requester, { target: target.name, cluster: target.cluster, transport: target.transport, ...asked }),
     );
+    await registerOpened(ports.store, incident);
     const root = await ports.chat.post(`${id}/root`, place, rootMessage({ ...incident, state: "collecting" }, undefined));
     const ref: MessageRef = place.thread === undefined ? root : { ...root, thread: place.thread };
     await ports.store.update(id, { thread: ref, state: "collecting" }, []);
@@ -267,6 +341,7 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
       await ports.chat.post(`${id}/not-collected`, inThread, noteMessage("grey_question", text, id, true));
       return null;
     });
+    await startAnswer(context, id, "found");
     return { outcome: "not-collected" };
   }
   await tellInstead(context, id, inThread, "instead", [{ target, collected }, ...looked.peers]);
@@ -276,11 +351,13 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
   const examined = await durable.step("diagnose", async () => {
     const { key, diagnosis } = await examine(ports, catalogue, collected.key);
     const capture = await ports.store.get(collected.key);
-    await ports.store.update(id, { state: "diagnosed", capture: collected.key, diagnosis: key }, [
+    const muted = hiding(diagnosis, await mutesOn(ports.store, target.cluster, target.name, ports.now()));
+    await ports.store.update(id, { state: "diagnosed", capture: collected.key, diagnosis: key, ...(muted.length === 0 ? {} : { muted }) }, [
       auditDraft(ports, "diagnosed", SYSTEM, {
         verdict: diagnosis.verdict,
         causes: diagnosis.causes.map((cause) => cause.rule),
         unchecked: diagnosis.unchecked.map((item) => item.rule),
+        ...(muted.length === 0 ? {} : { muted: muted.map(({ rule }) => rule) }),
         capture: sha256(capture ?? ""),
         diagnosis: sha256(canonical(diagnosis)),
       }),
@@ -292,7 +369,7 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     const incident = await incidentOf(ports, id);
     await ports.chat.post(`${id}/diagnosis`, inThread, diagnosisMessage(incident, diagnosis, catalogue));
     await ports.chat.update(thread, rootMessage(incident, diagnosis));
-    const [cause] = diagnosis.causes;
+    const [cause] = withoutMuted(diagnosis, incident.muted).causes;
     if (cause?.diagram !== undefined)
       await ports.chat.upload(`${id}/diagram`, inThread, { name: `netcheck-${target.name}-${id}.png`, title: cause.title, content: cause.diagram });
     const content = report(reportData(incident, diagnosis, catalogue));
@@ -300,125 +377,39 @@ async function run(context: Context, request: TriageRequest, target: Target, aga
     return null;
   });
 
+  await startAnswer(context, id, "found");
+
   const peers = against.length > 0 ? looked.peers : examined.causes > 0 ? [] : await collectPool(context, id, target);
   if (against.length === 0) await tellInstead(context, id, inThread, "instead-peers", peers);
   if (peers.length > 0) await tellComparison(context, id, inThread, { target, capture: collected.key }, peers, against.length === 0);
 
   if (workload !== undefined && chosen !== undefined) await tellInside(context, id, inThread, { asked: workload, chosen, reached, capture: collected.key });
 
-  const proposed = await durable.step("propose", async () => propose(ports, catalogue, request, target, examined.key));
-  if (proposed.kind === "none") return { outcome: "diagnosed" };
-  if (proposed.kind === "forbidden") {
-    await durable.step("tell-forbidden", async () => {
-      await ports.chat.post(`${id}/forbidden`, inThread, noteMessage("no_entry_sign", `A fix exists (${proposed.fix}), but ${proposed.reason}.`, id, true));
-      return null;
-    });
-    return { outcome: "no-approver" };
-  }
-
-  const answer = await durable.callback<unknown>("approval", proposed.expiresSeconds, async (callbackId) => {
-    const draft = auditDraft(ports, "approval-requested", SYSTEM, { proposal: proposed.id, approvers: proposed.approvers });
-    const { proposal } = await ports.store.transition(proposed.id, ["pending"], { callback: callbackId }, draft);
-    const message = await ports.chat.post(`${proposed.id}/proposal`, inThread, proposalMessage(proposal, fixOf(catalogue, proposal), proposed.approvers));
-    // its buttons work from the moment it is posted, so somebody may have decided by now
-    await ports.store.transition(
-      proposed.id,
-      ["pending", "approved", "dismissed"],
-      { message },
-      auditDraft(ports, "approval-posted", SYSTEM, { proposal: proposed.id }),
-    );
-    const incident = await ports.store.update(id, { state: "awaiting-approval" }, []);
-    await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, examined.key)));
-  });
-
-  // what counts is the decision on record, not what an answer claims: it may also have been made just before the time was up
-  const decided = await durable.step("decision", async () => {
-    const pending: readonly ProposalState[] = answer.kind === "expired" ? ["pending"] : [];
-    const draft = auditDraft(ports, "expired", SYSTEM, { proposal: proposed.id });
-    return (await ports.store.transition(proposed.id, pending, { state: "expired" }, draft)).proposal.state;
-  });
-  if (decided === "approved")
-    return { outcome: await remediate(context, { request, target: reached, thread, proposal: proposed.id, diagnosis: examined.key }) };
-  if (decided !== "dismissed" && decided !== "expired") throw new Error("the approval was answered, but no decision is on record");
-  await durable.step(`tell-${decided}`, async () => {
-    await close(context, await proposalOf(ports, proposed.id), thread, examined.key, decided);
-    return null;
-  });
-  return { outcome: decided };
-}
-
-/** Edits the proposal (its buttons go) and the root message. */
-async function close(
-  { ports, catalogue }: Context,
-  proposal: Proposal,
-  thread: MessageRef,
-  diagnosisKey: string,
-  state: "expired" | "dismissed",
-): Promise<void> {
-  if (proposal.message !== undefined) {
-    const closing =
-      state === "expired"
-        ? { icon: "hourglass", by: "", people: [], words: "Nobody decided in time: the proposal expired. Nothing was changed.", again: true }
-        : {
-            icon: "no_entry_sign",
-            by: "Dismissed",
-            people: proposal.decisions.slice(-1).map((item) => item.actor.id),
-            words: "Nothing was changed.",
-            again: true,
-          };
-    await ports.chat.update(proposal.message, proposalMessage(proposal, fixOf(catalogue, proposal), [], closing));
-  }
-  const incident = await ports.store.update(proposal.incident, { state }, []);
-  await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, diagnosisKey)));
-}
-
-type Proposed =
-  | { readonly kind: "none" }
-  | { readonly kind: "forbidden"; readonly fix: string; readonly reason: string }
-  | { readonly kind: "proposed"; readonly id: string; readonly expiresSeconds: number; readonly approvers: readonly string[] };
-
-/** Binds the first cause's fix to this node and its evidence. */
-async function propose(ports: Ports, catalogue: Catalogue, request: TriageRequest, target: Target, diagnosisKey: string): Promise<Proposed> {
-  const diagnosis = await loadDiagnosis(ports, diagnosisKey);
-  const cause = diagnosis.causes[0];
-  const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
-  if (cause?.fix === undefined || fix === undefined) return { kind: "none" };
-  const subject = { cluster: target.cluster, target: target.name, fix: fix.file.id, requester: request.requester };
-  const allowed = await terms(await ports.config(), subject, (group) => ports.members(group));
-  if (!allowed.ok) {
-    await ports.store.record(request.incident, [
-      auditDraft(ports, "proposal-refused", SYSTEM, { fix: fix.file.id, statement: allowed.statement, reason: allowed.reason }),
-    ]);
-    return { kind: "forbidden", fix: fix.file.title, reason: allowed.reason };
-  }
-  const id = proposalId(request.incident);
-  const bound = {
-    fix: fix.file.id,
-    version: fix.version,
-    parameters: cause.fix.parameters,
-    target: target.name,
-    cluster: target.cluster,
-    evidence: cause.evidence,
-  };
-  const now = ports.now();
-  const stored = await ports.store.propose(
-    {
-      id,
-      incident: request.incident,
-      target: target.name,
-      cluster: target.cluster,
-      rule: cause.rule,
-      fix: fix.file.id,
-      parameters: cause.fix.parameters,
-      hash: sha256(canonical(bound)),
-      requester: request.requester,
-      createdAt: now.toISOString(),
-      expiresAt: new Date(now.getTime() + allowed.expiresMinutes * 60_000).toISOString(),
-      state: "pending",
-      decisions: [],
+  const decided = await approval(context, {
+    kind: "fix",
+    incident: id,
+    requester: request.requester,
+    target,
+    thread,
+    diagnosis: examined.key,
+    find: async () => {
+      // nothing is proposed for a cause that somebody muted
+      const [cause] = withoutMuted(await loadDiagnosis(ports, examined.key), (await incidentOf(ports, id)).muted).causes;
+      const fix = cause?.fix === undefined ? undefined : catalogue.fixes.get(cause.fix.id);
+      return cause?.fix === undefined || fix === undefined ? undefined : { fix, rule: cause.rule, parameters: cause.fix.parameters };
     },
-    auditDraft(ports, "fix-proposed", SYSTEM, { proposal: id, rule: cause.rule, ...bound, evidence: sha256(canonical(cause.evidence)) }),
-  );
-  await ports.store.update(request.incident, { proposal: id }, []);
-  return { kind: "proposed", id, expiresSeconds: Math.max(1, Math.round((Date.parse(stored.expiresAt) - now.getTime()) / 1000)), approvers: allowed.approvers };
+  });
+  if (decided.kind === "none") return { outcome: "diagnosed" };
+  if (decided.kind === "forbidden") return { outcome: "no-approver" };
+  if (decided.kind !== "approved") {
+    await startAnswer(context, id, "ended");
+    if (decided.kind === "dismissed") await startFollowUp(context, id, { target: reached, proposal: decided.proposal, after: "open" });
+    return { outcome: decided.kind };
+  }
+  const approved = { request, target: reached, thread, proposal: decided.proposal, diagnosis: examined.key };
+  const { state, undo } = await remediate(context, approved);
+  const outcome = undo === undefined ? state : await rollback(context, approved, undo);
+  await startAnswer(context, id, "ended");
+  await startFollowUp(context, id, { target: reached, proposal: decided.proposal, after: state === "resolved" ? "fixed" : "open" });
+  return { outcome };
 }

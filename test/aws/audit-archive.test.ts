@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { archiveKey, auditArchive, type StreamEvent } from "../../functions/aws/audit-archive.ts";
+import { auditArchive, type StreamEvent } from "../../functions/aws/audit-archive.ts";
+import { archiveKey } from "../../functions/store/archive-layout.ts";
 import { canonical, chain, verifyChain } from "../../functions/triage/audit.ts";
 import type { AuditEvent } from "../../functions/triage/ports.ts";
 import { type S3Emulator, startS3 } from "../emulators/s3.ts";
@@ -57,6 +58,6 @@ test("where the archive cannot be written, the stream is asked for the same agai
   const archive = auditArchive({ bucket: "archive", log: (level, message) => log.push(`${level}: ${message}`) });
   expect(await archive({ Records: all.flatMap(records) })).toEqual({ batchItemFailures: [{ itemIdentifier: "1-0" }] });
   expect(log).toEqual(["error: an audit event could not be archived; the stream delivers it again"]);
-  expect(archiveKey(all[2] as AuditEvent)).toBe("audit/000000000003-inc-1-3.json");
+  expect(archiveKey(all[2] as AuditEvent)).toBe("audit/2026-01-01/000000000003-inc-1-3.json");
   s3 = await startS3();
 });

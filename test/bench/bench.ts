@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { benchAck } from "./ack.ts";
 import { benchDiagnose } from "./diagnose.ts";
 import { benchFleet } from "./fleet.ts";
+import { benchFleetNodes } from "./fleet-nodes.ts";
 import { benchImport } from "./import.ts";
 import { benchJc } from "./jc.ts";
 import type { Figure } from "./measure.ts";
@@ -13,7 +14,7 @@ import { benchStart } from "./start.ts";
 import { benchTriage } from "./triage.ts";
 
 /**
- * `npm run bench [-- --write] [-- --only ack,import,start,triage,diagnose,scale,jc,fleet]`: prints a table; with --write puts it into docs/performance.md. Each figure stands beside
+ * `npm run bench [-- --write] [-- --only ack,import,start,triage,diagnose,scale,jc,fleet,nodes]`: prints a table; with --write puts it into docs/performance.md. Each figure stands beside
  * a baseline measured in turn with it, so that a busy machine tells in both. Exit code 1 if a target is missed.
  */
 
@@ -26,6 +27,7 @@ const BENCHES = {
   scale: benchScale,
   jc: benchJc,
   fleet: benchFleet,
+  nodes: (folder: string) => benchFleetNodes(folder),
 };
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const MARKS = /(<!-- bench -->\n)[\s\S]*(<!-- \/bench -->)/;

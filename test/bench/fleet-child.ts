@@ -48,6 +48,7 @@ const chat: Chat = {
   update: async () => undefined,
   whisper: async () => undefined,
   modal: async () => undefined,
+  home: async () => undefined,
   upload: async () => undefined,
 };
 const ports = {

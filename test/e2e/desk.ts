@@ -111,11 +111,18 @@ export class Desk {
     await this.page.getByRole("combobox", { name: `as ${name.split(" ")[0]}` }).waitFor();
   }
 
-  /** Presses "Approve & run" and confirms. */
+  /** Opens the modal that approves. */
+  async review(): Promise<Locator> {
+    await this.button("Review and approve…").click();
+    const review = this.dialog("Review and approve");
+    await review.waitFor();
+    return review;
+  }
+
+  /** Opens it and sends it off. */
   async approve(): Promise<void> {
-    await this.button("Approve & run").click();
-    const question = this.dialog("Run this fix?");
-    await question.getByRole("button", { name: "Approve & run" }).click();
-    await question.waitFor({ state: "hidden" });
+    const review = await this.review();
+    await review.getByRole("button", { name: "Approve & run" }).click();
+    await review.waitFor({ state: "detached" });
   }
 }

@@ -1,66 +1,27 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import type { Browser, BrowserContextOptions, Locator } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test as testAnywhere } from "vitest";
-import { type Local, type LocalOptions, startLocal } from "../../functions/local/main.ts";
+import type { BrowserContextOptions, Locator } from "playwright-core";
+import { describe, expect } from "vitest";
+import type { LocalOptions } from "../../functions/local/main.ts";
 import { capturesOf } from "../../functions/local/nodes.ts";
 import { replayTransport } from "../../functions/transports/replay.ts";
-import { Desk, launchBrowser, skipBrowser, temporaryFolder } from "./desk.ts";
+import { Desk, temporaryFolder } from "./desk.ts";
 import { brightness, faint, overflow } from "./looks.ts";
+import { browser, cleanups, expectFocus, narrow, root, serve, shot, sit, tabTo, test } from "./setting.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 const cause = "kube-proxy's chain stands before Cilium's in FORWARD and drops pod traffic as INVALID";
-const narrow: BrowserContextOptions = { viewport: { width: 400, height: 800 }, hasTouch: true };
-
-const skipped = skipBrowser();
-const test = skipped ? testAnywhere.skip : testAnywhere;
-let browser: Browser;
-beforeAll(async () => {
-  if (!skipped) browser = await launchBrowser();
-});
-afterAll(() => (skipped ? undefined : browser.close()));
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function serve(options: Partial<LocalOptions> = {}): Promise<Local> {
-  const folder = temporaryFolder();
-  cleanups.push(folder.remove);
-  const local = await startLocal({ directory: join(folder.path, "state"), fresh: true, ...options });
-  cleanups.push(() => local.close());
-  return local;
-}
-
-/** A page at which nothing may go wrong. */
-async function sit(url: string, options?: BrowserContextOptions): Promise<Desk> {
-  const desk = await Desk.open(browser, url, options);
-  cleanups.push(async () => {
-    await desk.close();
-    expect(desk.complaints).toEqual([]);
-  });
-  return desk;
-}
 
 /** Runs `/netcheck node2` as Alice up to the proposal, with its thread open. */
 async function proposed(desk: Desk): Promise<void> {
   await desk.type("/netcheck node2");
   await desk.roots.getByText("a fix is waiting for approval").waitFor();
   await desk.openThread("node2");
-  await desk.button("Preview fix").waitFor();
+  await desk.button("Preview").waitFor();
 }
-
-const shot = async (desk: Desk, name: string): Promise<void> => {
-  if (process.env["SCREENSHOTS"] !== "1") return;
-  // Nothing under the mouse.
-  await desk.page.mouse.move(0, 0);
-  await desk.page.screenshot({ path: join(root, "docs/images", name) });
-};
 
 test("from a command to a verified fix, approved by a second person", async () => {
   const folder = temporaryFolder();
@@ -86,7 +47,7 @@ test("from a command to a verified fix, approved by a second person", async () =
   await desk.thread.getByText("Evidence iptables-save -c").waitFor();
   await desk.thread.getByText("Put Cilium's jump first in FORWARD").first().waitFor();
 
-  await desk.button("Preview fix").click();
+  await desk.button("Preview").click();
   const preview = desk.dialog("Preview fix");
   const commands = await preview.locator("pre").first().innerText();
   expect(commands).toBe(
@@ -99,30 +60,34 @@ test("from a command to a verified fix, approved by a second person", async () =
       "EOF",
     ].join("\n"),
   );
-  for (const part of ["Side effects", "Rollback", "To make it last"]) await preview.getByText(part, { exact: true }).waitFor();
+  for (const part of ["What it changes, and side effects", "Rollback", "To make it last"]) await preview.getByText(part, { exact: true }).waitFor();
+  // To look at, and nothing else.
+  expect(await preview.getByRole("button", { name: /Approve/ }).count()).toBe(0);
   await preview.getByRole("button", { name: "Close" }).first().click();
   await preview.waitFor({ state: "detached" });
 
-  // Who asked cannot approve; only that person is told, and nothing happens.
-  await desk.approve();
+  // Who asked cannot approve; only that person is told, no window opens, and nothing happens.
+  await desk.button("Review and approve…").click();
   const refusal = desk.thread.getByRole("article").filter({ hasText: "You cannot approve this: you asked for this triage" });
   await refusal.getByText("Only visible to you").waitFor();
-  await desk.button("Approve & run").waitFor();
+  await desk.button("Review and approve…").waitFor();
+  expect(await desk.dialog("Review and approve").count()).toBe(0);
 
   await desk.become("Bob Tanaka");
-  await desk.button("Approve & run").waitFor();
+  await desk.button("Review and approve…").waitFor();
   expect(await refusal.count()).toBe(0);
-  // The confirmation can be cancelled.
-  await desk.button("Approve & run").click();
-  const question = desk.dialog("Run this fix?");
-  await question.getByText("Put Cilium's jump first in FORWARD on node2. Risk: low.").waitFor();
-  await question.getByRole("button", { name: "Cancel" }).click();
-  await question.waitFor({ state: "hidden" });
+  // The same, with who asked and who has approved; it can be cancelled.
+  const review = await desk.review();
+  expect(await review.locator("pre").first().innerText()).toBe(commands);
+  await review.getByText("Asked by @Alice Moreau · approved by nobody yet (0 of 1)").waitFor();
+  await review.getByRole("button", { name: "Cancel" }).click();
+  await review.waitFor({ state: "detached" });
+  expect(await desk.button("Review and approve…").count()).toBe(1);
   await desk.approve();
-  await desk.thread.getByText("Verification: Collected again after 2 s: the cause is gone.").waitFor();
+  await desk.thread.getByText("Verification: Collected again after 2 s: the cause is gone").waitFor();
   await desk.thread.getByText("Approved by @Bob Tanaka. The fix ran.").waitFor();
   await desk.roots.getByText("resolved and verified").waitFor();
-  expect(await desk.button("Approve & run").count()).toBe(0);
+  expect(await desk.button("Review and approve…").count()).toBe(0);
   expect((await local.store.incidents(10)).map((incident) => incident.state)).toEqual(["resolved"]);
 
   // The report, read here and downloaded.
@@ -160,7 +125,7 @@ test("a healthy node: says so, and proposes nothing", async () => {
   await desk.roots.getByText("no cause found: everything that was checked is in order").waitFor();
   await desk.openThread("healthy1");
   await desk.thread.getByRole("button", { name: "Full report on healthy1" }).waitFor();
-  expect(await desk.button("Approve & run").count()).toBe(0);
+  expect(await desk.button("Review and approve…").count()).toBe(0);
 });
 
 describe("files", () => {
@@ -202,7 +167,7 @@ describe("files", () => {
     await report.getByRole("button", { name: "Close" }).click();
     // one thread, with all of it inside
     expect(await desk.roots.count()).toBe(1);
-    for (const name of ["Approve & run", "Run again"]) expect(await desk.button(name).count()).toBe(0);
+    for (const name of ["Review and approve…", "Run again"]) expect(await desk.button(name).count()).toBe(0);
     expect((await local.store.audit()).map(({ type }) => type)).toEqual(["incident-opened", "collected", "diagnosed"]);
   });
 
@@ -231,14 +196,14 @@ describe("files", () => {
     await desk.openThread("iptables-save");
     await desk.thread.getByText(cause, { exact: true }).waitFor();
     await desk.thread.getByText("Full report on node2").waitFor();
-    expect(await desk.button("Approve & run").count()).toBe(0);
+    expect(await desk.button("Review and approve…").count()).toBe(0);
   });
 
   test("a target mentioned in a thread is examined there, and can be fixed", async () => {
     const desk = await sit((await serve()).url);
     await desk.type("@netcheck node2");
     await desk.openThread("node2");
-    await desk.button("Approve & run").waitFor();
+    await desk.button("Review and approve…").waitFor();
     await desk.become("Bob Tanaka");
     await desk.openThread("node2");
     await desk.approve();
@@ -270,7 +235,7 @@ describe("no rule knows the fault: the node is compared with its pool", () => {
     expect(await answer.locator("pre").first().innerText()).toBe('$ ip -j -4 rule show\n1: {"priority":1000,"src":"all","table":"100"}');
     expect(text).toMatch(/Facts as recorded \(replayed nodes\) on .*: blue-3 .*, blue-1 .*, blue-2 .*, blue-4 .* \(UTC\)\. \d+ facts were compared/);
     // nobody is asked to approve anything
-    expect(await desk.button("Approve & run").count()).toBe(0);
+    expect(await desk.button("Review and approve…").count()).toBe(0);
     await answer.scrollIntoViewIfNeeded();
     expect(await brightness(desk.page)).toBe(colorScheme);
     expect(await faint(desk.page)).toEqual([]);
@@ -321,7 +286,7 @@ test("dismissed by who asked, and run again", async () => {
   await desk.button("Dismiss").click();
   await desk.thread.getByText("Dismissed by @Alice Moreau. Nothing was changed.").waitFor();
   await desk.roots.getByText("dismissed", { exact: true }).waitFor();
-  expect(await desk.button("Approve & run").count()).toBe(0);
+  expect(await desk.button("Review and approve…").count()).toBe(0);
 
   await desk.button("Run again").first().click();
   await desk.roots.getByText("a fix is waiting for approval").waitFor();
@@ -329,19 +294,101 @@ test("dismissed by who asked, and run again", async () => {
   expect(await desk.roots.first().innerText()).toContain("dismissed");
 });
 
-test("two people before the same question: the first answer counts, and the other's question goes away", async () => {
+test("two people before the same window: the first answer counts, and the other is told", async () => {
   const local = await serve();
   const [bob, carol] = [await sit(local.url), await sit(local.url)];
   await proposed(bob);
   await bob.become("Bob Tanaka");
   await carol.become("Carol Diaz");
   await carol.openThread("node2");
-  await carol.button("Approve & run").click();
-  await carol.dialog("Run this fix?").waitFor();
+  const review = await carol.review();
   await bob.approve();
-  await carol.dialog("Run this fix?").waitFor({ state: "detached" });
-  await carol.thread.getByText("Approved by @Bob Tanaka. The fix ran.").waitFor();
   await carol.roots.getByText("resolved and verified").waitFor();
+  await review.getByRole("button", { name: "Approve & run" }).click();
+  await review.waitFor({ state: "detached" });
+  const answer = carol.thread.getByRole("article").filter({ hasText: "This proposal is closed already (succeeded)." });
+  await answer.getByText("Only visible to you").waitFor();
+  await carol.thread.getByText("Approved by @Bob Tanaka. The fix ran.").waitFor();
+  expect(await carol.thread.getByText("Verification: Collected again").count()).toBe(1);
+});
+
+describe("an approval that asks for words", () => {
+  /** The fix of node2 as a disruptive one, and a policy by which Carol may only break the glass. */
+  function strict(): Partial<LocalOptions> {
+    const folder = temporaryFolder();
+    cleanups.push(folder.remove);
+    const runbooks = join(folder.path, "runbooks");
+    cpSync(join(root, "runbooks"), runbooks, { recursive: true, filter: (path) => !path.endsWith("/fixtures") });
+    const file = join(runbooks, "fixes/move-cilium-forward-first/fix.yaml");
+    writeFileSync(file, readFileSync(file, "utf8").replace("risk: low", "risk: disruptive"));
+    const config = join(folder.path, "netcheck.yaml");
+    const statement = { id: "prod", effect: "allow", approvers: ["U_BOB"], breakGlass: { who: ["U_CAROL"] } };
+    const clusters = { demo: { transport: "replay", targets: { node2: {} } } };
+    writeFileSync(config, JSON.stringify({ clusters, policy: [statement], breakGlass: { channel: "C_PLATFORM" } }));
+    return { runbooks, config };
+  }
+
+  test.each<["light" | "dark", string, BrowserContextOptions]>([
+    ["light", "wide", {}],
+    ["dark", "400 px", narrow],
+  ])("%s, %s, without a mouse: what is wrong is said in the window, then the glass is broken and reviewed", async (colorScheme, _, size) => {
+    const local = await serve(strict());
+    const desk = await sit(local.url, { colorScheme, ...size });
+    await desk.type("/netcheck node2");
+    await desk.roots.getByText("a fix is waiting for approval").waitFor();
+    const become = async (name: string) => {
+      if (size === narrow && !(await desk.channel.isVisible())) await desk.thread.getByRole("button", { name: "Close thread" }).click();
+      if (size === narrow) await desk.page.getByRole("button", { name: "Channels and people" }).click();
+      await desk.become(name);
+      await desk.openThread("node2");
+    };
+    await become("Carol Diaz");
+    const review = await desk.review();
+    await review.getByText("Only in an emergency.").waitFor();
+    await review.getByText("disruptive, traffic may break").waitFor();
+    expect(await faint(desk.page)).toEqual([]);
+    expect(await overflow(desk.page)).toEqual([]);
+
+    // Slack's own check, then ours.
+    const [name, why] = [
+      review.getByRole("textbox", { name: "Type the name of the node: node2" }),
+      review.getByRole("textbox", { name: /^Why can this not wait/ }),
+    ];
+    await tabTo(desk, review.getByRole("button", { name: "Approve & run" }));
+    await desk.page.keyboard.press("Enter");
+    const missing = "Please complete this required field.";
+    await expect.poll(() => review.getByRole("alert").allInnerTexts()).toEqual([missing, missing]);
+    await expectFocus(name);
+    await desk.page.keyboard.type("node3");
+    await tabTo(desk, why);
+    await desk.page.keyboard.type("Payments fail, and Bob is asleep.");
+    await tabTo(desk, review.getByRole("button", { name: "Approve & run" }));
+    await desk.page.keyboard.press("Enter");
+    await review.getByRole("alert").getByText("This is not the name of the node. Type node2, or cancel.").waitFor();
+    await expectFocus(name);
+    expect(await name.getAttribute("aria-invalid")).toBe("true");
+    expect(await faint(desk.page)).toEqual([]);
+    expect(await overflow(desk.page)).toEqual([]);
+    expect((await local.store.proposal((await local.store.incidents(1))[0]?.proposal ?? ""))?.state).toBe("pending");
+    await name.fill("node2");
+    await desk.page.keyboard.press("Enter");
+    await review.waitFor({ state: "detached" });
+
+    const told = desk.thread.getByRole("article").filter({ hasText: "Break-glass approval." });
+    await told.getByText("Payments fail, and Bob is asleep.").waitFor();
+    await desk.thread.getByText("the cause is gone").first().waitFor();
+    await become("Bob Tanaka");
+    await told.getByRole("button", { name: "Reviewed" }).click();
+    await told.getByText("reviewed by @Bob Tanaka").waitFor();
+    expect(await told.getByRole("button", { name: "Reviewed" }).count()).toBe(0);
+    expect(await overflow(desk.page)).toEqual([]);
+    expect((await local.store.incidents(1))[0]).toMatchObject({ state: "resolved", review: "done" });
+    // told there, too, though not at the very same moment
+    await expect.poll(() => local.workspace.transcript("C_PLATFORM")).toContain("reviewed by @bob");
+    const elsewhere = local.workspace.transcript("C_PLATFORM");
+    expect(elsewhere).toContain("@carol approved a fix for `node2`");
+    expect(elsewhere).toContain("Reason: Payments fail, and Bob is asleep.");
+  });
 });
 
 describe("without a mouse", () => {
@@ -362,14 +409,14 @@ describe("without a mouse", () => {
 
     await tabTo(desk, desk.roots.getByRole("button", { name: /replies/ }));
     await desk.page.keyboard.press("Enter");
-    await desk.button("Preview fix").waitFor();
-    await tabTo(desk, desk.button("Preview fix"));
+    await desk.button("Preview").waitFor();
+    await tabTo(desk, desk.button("Preview"));
     await desk.page.keyboard.press("Enter");
     await desk.dialog("Preview fix").waitFor();
     await desk.page.keyboard.press("Escape");
     await desk.dialog("Preview fix").waitFor({ state: "detached" });
     // The focus is where it was.
-    await expectFocus(desk.button("Preview fix"));
+    await expectFocus(desk.button("Preview"));
     await tabTo(desk, desk.button("Dismiss"));
     await desk.page.keyboard.press("Space");
     await desk.roots.getByText("dismissed", { exact: true }).waitFor();
@@ -388,7 +435,7 @@ describe("how it looks", () => {
     expect(await faint(desk.page)).toEqual([]);
     expect(await overflow(desk.page)).toEqual([]);
     await shot(desk, `local-thread-${colorScheme}.png`);
-    await desk.button("Preview fix").click();
+    await desk.button("Preview").click();
     await desk.dialog("Preview fix").waitFor();
     expect(await faint(desk.page)).toEqual([]);
   });
@@ -400,11 +447,11 @@ describe("how it looks", () => {
     await desk.roots.getByText("a fix is waiting for approval").waitFor();
     expect(await overflow(desk.page)).toEqual([]);
     await desk.openThread("node2");
-    await desk.button("Preview fix").waitFor();
+    await desk.button("Preview").waitFor();
     expect(await desk.channel.isVisible()).toBe(false);
     expect(await overflow(desk.page)).toEqual([]);
     await shot(desk, "local-narrow.png");
-    await desk.button("Preview fix").click();
+    await desk.button("Preview").click();
     await desk.dialog("Preview fix").waitFor();
     expect(await overflow(desk.page)).toEqual([]);
     await desk.dialog("Preview fix").getByRole("button", { name: "Close" }).last().click();
@@ -435,7 +482,7 @@ describe("killed and started again: the page comes back by itself", () => {
     const folder = temporaryFolder();
     cleanups.push(folder.remove);
     const running = await start(folder.path, 0);
-    const desk = await Desk.open(browser, running.url);
+    const desk = await Desk.open(browser(), running.url);
     cleanups.push(async () => {
       await desk.close();
       // Only the time without a server was complained about.
@@ -481,17 +528,4 @@ async function start(directory: string, port: number): Promise<{ process: ChildP
     if (url !== undefined) return { process: child, url };
   }
   throw new Error("local mode ended before it was ready");
-}
-
-/** Presses Tab until the element has the focus; it must be among the first 60. */
-async function tabTo(desk: Desk, element: Locator): Promise<void> {
-  for (let presses = 0; presses < 60; presses++) {
-    await desk.page.keyboard.press("Tab");
-    if (await element.evaluate((one) => one === document.activeElement)) return;
-  }
-  throw new Error("cannot be reached with Tab");
-}
-
-async function expectFocus(element: Locator): Promise<void> {
-  await expect.poll(() => element.evaluate((one) => one === document.activeElement)).toBe(true);
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { archiveKey } from "../../functions/aws/audit-archive.ts";
+import { archiveKey } from "../../functions/store/archive-layout.ts";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { canonical } from "../../functions/triage/audit.ts";
 import type { AuditEvent } from "../../functions/triage/ports.ts";
@@ -61,7 +61,7 @@ describe("the audit of a deployment", () => {
     archive(await store.audit());
     const [first] = await store.audit();
     s3.put("archive", archiveKey(first as AuditEvent), canonical({ ...(first as AuditEvent), actor: { id: "U_MALLORY", team: "T" } }));
-    expect((await audit()).problems).toEqual(["event 1 (incident-opened of inc-1) is in the table, but not as it was archived: it was changed"]);
+    expect((await audit()).problems).toEqual(["edited: event 1 (incident-opened of inc-1) is in the table, but not as it was archived: it was changed"]);
   });
 
   test("an event that somebody removed from the table is named", async () => {
@@ -69,7 +69,17 @@ describe("the audit of a deployment", () => {
     store.close();
     tamper("DROP TRIGGER audit_delete; DELETE FROM audit WHERE incident = 'inc-2' AND sequence = 3");
     store = new SqliteStore(join(folder, "store.sqlite"));
-    expect((await audit()).problems.join("\n")).toContain("event 6 (diagnosed of inc-2) is archived, but not in the table: it was removed");
+    expect((await audit()).problems.join("\n")).toContain("truncated: event 6 (diagnosed of inc-2) is archived, but not in the table: it was removed");
+  });
+
+  test("a table that was rewritten as a whole disagrees with the archive: from which event on is said", async () => {
+    archive(await store.audit());
+    const rewritten = new SqliteStore(join(folder, "rewritten.sqlite"));
+    for (const { incident: of, key, at, actor, type, data, globalSequence } of await store.audit())
+      await rewritten.record(of, [{ key, at, actor, type, data: globalSequence === 3 ? { forged: true } : data }]);
+    const { problems } = await auditDeployment(rewritten, archivedEvents("archive"));
+    rewritten.close();
+    expect(problems).toEqual(["forked: table and archive disagree from event 3 (diagnosed of inc-1) on: event 2 is the last that both have"]);
   });
 
   test("an object that is no event stops the audit with its name", async () => {

@@ -9,7 +9,11 @@ import { slackManifest } from "../../infra/slack/manifest.ts";
 const URL_OF_STACK = "https://abc123.execute-api.eu-central-1.amazonaws.com/slack";
 
 interface Manifest {
-  readonly features: { readonly slash_commands: { readonly command: string; readonly url: string }[] };
+  readonly features: {
+    readonly app_home: { readonly home_tab_enabled: boolean; readonly messages_tab_read_only_enabled: boolean };
+    readonly shortcuts: { readonly type: string; readonly callback_id: string; readonly name: string; readonly description: string }[];
+    readonly slash_commands: { readonly command: string; readonly url: string }[];
+  };
   readonly oauth_config: { readonly scopes: { readonly bot: string[]; readonly user?: string[] } };
   readonly settings: {
     readonly event_subscriptions: { readonly request_url: string; readonly bot_events: string[] };
@@ -20,11 +24,12 @@ interface Manifest {
 const manifest = parse(slackManifest(URL_OF_STACK)) as Manifest;
 
 /** What the app listens to, as it registers it with Bolt. */
-function listeners(): { commands: string[]; events: string[]; actions: number } {
+function listeners(): { commands: string[]; events: string[]; shortcuts: string[]; actions: number } {
   const app = new App({ receiver: new AwsLambdaReceiver({ signingSecret: "s" }), authorize: async () => ({}) });
-  const heard = { commands: [] as string[], events: [] as string[], actions: 0 };
+  const heard = { commands: [] as string[], events: [] as string[], shortcuts: [] as string[], actions: 0 };
   app.command = ((command: string) => heard.commands.push(command)) as never;
   app.event = ((event: string) => heard.events.push(event)) as never;
+  app.shortcut = (({ callback_id: id }: { callback_id: string }) => heard.shortcuts.push(id)) as never;
   app.action = (() => heard.actions++) as never;
   register(app, {} as never, (() => undefined) as never);
   return heard;
@@ -41,7 +46,12 @@ describe("the Slack app's manifest", () => {
   });
 
   test("has the commands and events that the app listens to, and tells it about clicks", () => {
-    const { commands, events, actions } = listeners();
+    const { commands, events, shortcuts, actions } = listeners();
+    expect(manifest.features.shortcuts.map(({ callback_id: id }) => id)).toEqual(shortcuts);
+    // Slack's limits (schemas/manifest.schema.2.0.0.json of slackapi/manifest-schema)
+    for (const { type, name, description } of manifest.features.shortcuts)
+      expect([type, name.length <= 24, description]).toEqual(["message", true, "Triage the node in this message"]);
+    expect(manifest.features.app_home).toMatchObject({ home_tab_enabled: true, messages_tab_read_only_enabled: false });
     expect(manifest.features.slash_commands.map(({ command }) => command).sort()).toEqual(commands.sort());
     const heard = manifest.settings.event_subscriptions.bot_events.map((event) => event.split(".")[0] as string);
     expect([...new Set(heard)].sort()).toEqual(events.sort());
@@ -56,7 +66,8 @@ describe("the Slack app's manifest", () => {
       "message.im": "im:history",
       app_mention: "app_mentions:read",
     };
-    const needed = manifest.settings.event_subscriptions.bot_events.map((event) => scopeOf[event] as string);
+    // the Home tab asks for none
+    const needed = manifest.settings.event_subscriptions.bot_events.filter((event) => event !== "app_home_opened").map((event) => scopeOf[event] as string);
     for (const scope of needed) expect(manifest.oauth_config.scopes.bot).toContain(scope);
     const histories = manifest.oauth_config.scopes.bot.filter((scope) => /:history$|^app_mentions/.test(scope));
     expect(histories.sort()).toEqual(needed.sort());

@@ -20,6 +20,7 @@ describe("settings of the main stack", () => {
       logDays: 90,
       memberRoles: ["arn:aws:iam::444455556666:role/netcheck-member"],
       tokenSecrets: [],
+      pagerSecrets: [],
       reserve: true,
     });
   });

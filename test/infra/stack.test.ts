@@ -232,15 +232,32 @@ describe("functions", () => {
   });
 
   test("the reaper runs every five minutes, and what it cannot start with is kept", () => {
-    const { Properties } = one(main, "AWS::Events::Rule");
+    const { Properties } = one(main, "AWS::Events::Rule", /^Reaper/);
     expect(Properties["ScheduleExpression"]).toBe("rate(5 minutes)");
     expect(Properties["Targets"][0].DeadLetterConfig.Arn).toEqual({ "Fn::GetAtt": [expect.stringMatching(/^ReaperWorkerFailedQueue/), "Arn"] });
+  });
+
+  test("the digest is asked for every full hour, through the alias, as the triage takes it; and the triage alone reads the keys of monitoring systems", () => {
+    const { Properties } = one(main, "AWS::Events::Rule", /^Digest/);
+    expect(Properties["ScheduleExpression"]).toBe("cron(0 * * * ? *)");
+    const [target] = Properties["Targets"];
+    expect(target.Arn).toEqual({ Ref: expect.stringMatching(/^TriageWorkerLive/) });
+    expect(JSON.parse(target.Input as string)).toEqual({ kind: "digest", digest: {} });
+    expect(target.DeadLetterConfig.Arn).toEqual({ "Fn::GetAtt": [expect.stringMatching(/^TriageWorkerFailedQueue/), "Arn"] });
+    const key = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:pagerduty-AbCdEf";
+    const paged = sampleMain({ pagerSecrets: key });
+    const readers = all(paged, "AWS::IAM::Policy").filter(([, policy]) => JSON.stringify(policy.Properties["PolicyDocument"]).includes(key));
+    expect(readers.map(([id]) => id)).toEqual([expect.stringMatching(/^TriageWorkerTriageRole/)]);
   });
 });
 
 describe("the address", () => {
-  test("two POST routes, throttled, with an access log that holds no headers and no bodies", () => {
-    expect(all(main, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) => Properties["RouteKey"])).toEqual(["POST /slack", "POST /pager"]);
+  test("POST routes alone, throttled, with an access log that holds no headers and no bodies", () => {
+    expect(all(main, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) => Properties["RouteKey"])).toEqual([
+      "POST /slack",
+      "POST /pager",
+      "POST /pager/{source}",
+    ]);
     const { Properties } = one(main, "AWS::ApiGatewayV2::Stage");
     expect(Properties["DefaultRouteSettings"]).toMatchObject({ ThrottlingRateLimit: 50, ThrottlingBurstLimit: 100 });
     const format = JSON.parse(Properties["AccessLogSettings"].Format as string) as Record<string, string>;
@@ -257,6 +274,9 @@ describe("secrets", () => {
       expect(Properties["GenerateSecretString"], id).toMatchObject({ GenerateStringKey: "signingSecret", PasswordLength: 64 });
     }
     expect(one(main, "AWS::SecretsManager::Secret", /^Slack/).Properties["GenerateSecretString"].SecretStringTemplate).toBe('{"botToken":""}');
+    // a field for each source of pages that proves itself with one of its own, and none besides
+    const pager = one(main, "AWS::SecretsManager::Secret", /^Pager/).Properties["GenerateSecretString"].SecretStringTemplate as string;
+    expect(Object.keys(JSON.parse(pager) as object).sort()).toEqual(["alertmanager", "cloudwatch", "grafana", "opsgenie", "pagerduty"]);
   });
 });
 

@@ -18,6 +18,7 @@ import { startDurableLambda } from "../emulators/durable-lambda.ts";
 import { createTable, dynamoDbProblem, startDynamoDb } from "../emulators/dynamodb.ts";
 import { startSecrets } from "../emulators/secrets.ts";
 import { startSsm } from "../emulators/ssm.ts";
+import { approve } from "./approve.ts";
 import { type Lab, startLab } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
 import { rested } from "./rested.ts";
@@ -143,7 +144,8 @@ test.skipIf(skipped)("from a signed command to a verified fix", { timeout: 120_0
   const proposal = await store.proposal(broken?.proposal ?? "");
   expect(proposal?.rule).toBe(RULES.s4);
 
-  expect(await workspace.click({ user: "U_BOB", channel: "C_INCIDENTS", ts: proposal?.message?.ts ?? "", actionId: "approve" })).toEqual({ ok: true });
+  if (proposal === undefined) throw new Error("there is no proposal");
+  expect(await approve(workspace, proposal, "U_BOB", () => lambda.engine.idle())).toBe(true);
   await lambda.engine.finished(lambda.engine.execution(broken?.id ?? "")?.arn ?? "");
   expect((await store.incident(broken?.id ?? ""))?.state, thread(broken?.thread?.ts)).toBe("resolved");
   expect(await node.probe(), "the traffic works again").toBe(true);

@@ -16,6 +16,7 @@ import { namespaceKubelet } from "../emulators/kubelet.ts";
 import { startKubernetes } from "../emulators/kubernetes.ts";
 import { type SsmEmulator, startSsm } from "../emulators/ssm.ts";
 import { clusterAt, image } from "../transports/pods.ts";
+import { approve } from "./approve.ts";
 import { type Incident, type Lab, type LabNode, startLab, type Variant } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
 import { rested } from "./rested.ts";
@@ -89,7 +90,7 @@ async function onStage(way: Way, chosen: readonly Incident[], play: (stage: Stag
         targets: Object.fromEntries(lab.nodes.map((node) => [node.name, way.startsWith("ssm") ? { address: instance(node), fallbackAddress: node.name } : {}])),
       },
     },
-    policy: [{ id: "sre", effect: "allow", approvers: ["S_SRE", REQUESTER], expiresMinutes: 10 }],
+    policy: [{ id: "sre", effect: "allow", approvers: ["S_SRE", REQUESTER], expires: "10m" }],
   };
   writeFileSync(join(directory, "netcheck.yaml"), JSON.stringify(config));
   let app: Local | undefined;
@@ -132,10 +133,11 @@ const threadOf = async (app: Local, id: string): Promise<string> => {
   return app.workspace.transcript(CHANNEL, incident?.thread?.ts, REQUESTER);
 };
 
-async function clickOn(app: Local, id: string, actionId: string, user: string): Promise<void> {
+/** Presses the button and, if the modal opens, sends it off. Returns whether it opened. */
+async function approveBy(app: Local, id: string, user: string): Promise<boolean> {
   const proposal = await app.store.proposal(`${id}-fix`);
-  const outcome = await app.workspace.click({ user, channel: CHANNEL, ts: proposal?.message?.ts, actionId });
-  expect(outcome).toEqual({ ok: true });
+  if (proposal === undefined) throw new Error(await threadOf(app, id));
+  return approve(app.workspace, proposal, user, () => app.engine.idle());
 }
 
 async function causesOf(app: Local, id: string): Promise<{ verdict: string; causes: string[]; unchecked: { rule: string; reason: string }[] }> {
@@ -162,14 +164,14 @@ async function heal(app: Local, node: LabNode, rule: string): Promise<void> {
   expect(await node.probe(), "the traffic fails").toBe(false);
   const id = await slash(app, node.name);
   expect((await causesOf(app, id)).causes[0], await threadOf(app, id)).toBe(rule);
-  expect(await threadOf(app, id)).toContain("Approve & run");
+  expect(await threadOf(app, id)).toContain("Review and approve…");
 
-  await clickOn(app, id, "approve", REQUESTER);
+  expect(await approveBy(app, id, REQUESTER), "no modal for the requester").toBe(false);
   await app.engine.idle();
   expect((await app.store.proposal(`${id}-fix`))?.state, "the requester may not approve").toBe("pending");
   expect(await node.probe()).toBe(false);
 
-  await clickOn(app, id, "approve", APPROVER);
+  expect(await approveBy(app, id, APPROVER)).toBe(true);
   const arn = app.engine.execution(id)?.arn ?? "";
   await app.engine.finished(arn);
   const thread = await threadOf(app, id);

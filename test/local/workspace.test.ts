@@ -208,7 +208,7 @@ describe("Web API, called by the real WebClient", () => {
     expect((await client.users.info({ user: "U_BOB" })).user).toMatchObject({ real_name: "Bob Tanaka", profile: { title: "SRE lead" } });
     expect((await client.users.list({})).members).toHaveLength(5);
     expect((await client.usergroups.users.list({ usergroup: "S_SRE" })).users).toEqual(["U_BOB", "U_CAROL"]);
-    expect((await client.conversations.list()).channels?.map((one) => one.name)).toEqual(["incidents", "platform"]);
+    expect((await client.conversations.list()).channels?.map((one) => one.name)).toEqual(["incidents", "platform", "payments"]);
     expect((await client.conversations.info({ channel })).channel).toMatchObject({ name: "incidents", is_member: true });
     expect((await client.bots.info({ bot: "B_NETCHECK" })).bot?.user_id).toBe("U_NETCHECK");
     const direct = (await client.conversations.open({ users: "U_CAROL" })).channel?.id ?? "";
@@ -346,6 +346,28 @@ describe("what people do, told to the app", () => {
     const lost = new Workspace();
     lost.connect("http://127.0.0.1:1/slack/events");
     expect(await lost.command(command)).toMatchObject({ ok: false, error: '/netcheck failed with the error "dispatch_failed"' });
+  });
+
+  test("a shortcut in the menu of a message carries the message, and can open a window", async () => {
+    const { workspace, client, payload } = await bench();
+    await workspace.message({ user: "U_ALICE", channel, text: "node4 is slow" });
+    const ts = workspace.chat.messages(channel)[0]?.ts ?? "";
+    expect(await workspace.shortcut({ user: "U_BOB", channel, ts, callbackId: "triage-message" })).toEqual({ ok: true });
+    expect(payload(0)).toMatchObject({
+      type: "message_action",
+      callback_id: "triage-message",
+      user: { id: "U_BOB", team_id: "T_LOCAL" },
+      channel: { id: channel, name: "incidents" },
+      message_ts: ts,
+      message: { type: "message", user: "U_ALICE", ts, text: "node4 is slow" },
+      response_url: expect.stringMatching(/\/response\/R/) as string,
+    });
+    const view = { type: "modal", title: { type: "plain_text", text: "Which?" }, blocks: [section("*x*")] };
+    await client.views.open({ trigger_id: payload(0)["trigger_id"] ?? "", view: view as never });
+    expect(workspace.chat.modals("U_BOB")).toHaveLength(1);
+    // what one person sees alone has no menu
+    const { message_ts: alone = "" } = await client.chat.postEphemeral({ channel, user: "U_BOB", text: "psst" });
+    expect(await workspace.shortcut({ user: "U_BOB", channel, ts: alone, callbackId: "triage-message" })).toMatchObject({ ok: false });
   });
 
   test("a click carries the message, the element and its state", async () => {

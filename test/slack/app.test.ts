@@ -16,11 +16,19 @@ const shown = (response: HttpResponse): string => {
 const clicksOf = (started: readonly Started[]): Click[] => started.flatMap(({ event }) => (event.kind === "click" ? [event.click] : []));
 
 describe("the command", () => {
-  test.each(["", "   ", "help", "HELP"])("%j is answered with help, privately, and starts nothing", async (text) => {
+  test.each(["help", "HELP", " help "])("%j is answered with help, privately, and starts nothing", async (text) => {
     const { send, started } = app();
     const answer = shown(await send(signed(command(text))));
     expect(answer).toContain("/netcheck node1");
     expect(started).toEqual([]);
+  });
+
+  test.each(["", "   "])("%j asks for a node in a modal, which the worker opens", async (text) => {
+    const { send, started } = app();
+    expect(await send(signed(command(text)))).toEqual({ statusCode: 200, body: "" });
+    expect(started).toMatchObject([
+      { event: { kind: "ask", request: { triggerId: "13345224609.738474920.8088930838d88f008e0", place: { channel: "C0001" } } } },
+    ]);
   });
 
   test("a target starts one triage, with who asked and where to answer, and is acknowledged without a word", async () => {
@@ -190,7 +198,7 @@ describe("again", () => {
 });
 
 describe("buttons", () => {
-  test.each(["preview", "approve", "dismiss", "again"] as const)("%s says who clicked what, and where", async (action) => {
+  test.each(["preview", "approve", "dismiss", "again", "reviewed"] as const)("%s says who clicked what, and where", async (action) => {
     const { send, started } = app();
     const value = action === "again" ? "inc-0123456789ab" : "inc-0123456789ab inc-0123456789ab-fix";
     expect(await send(signed(click(action, value)))).toEqual({ statusCode: 200, body: "" });
@@ -236,6 +244,7 @@ describe("buttons", () => {
   test.each([
     ["an action of another app", click("delete_everything", "inc-1 fix-1")],
     ["an action that only begins like ours", click("approve2", "inc-1 fix-1")],
+    ["a button that says it were the modal", click("confirm", "inc-1 fix-1")],
     ["a click without a channel", click("approve", "inc-1 fix-1", { channel: undefined })],
   ])("%s starts nothing", async (_what, form) => {
     const { send, started } = app();

@@ -163,7 +163,7 @@ describe("post", () => {
     expect(logged).toEqual(["a message could not be rendered"]);
   });
 
-  test.each(Object.keys(MESSAGES).filter((name) => !name.startsWith("preview")))("%s is taken by the workspace", async (name) => {
+  test.each(Object.keys(MESSAGES).filter((name) => !name.startsWith("review/")))("%s is taken by the workspace", async (name) => {
     const message = { template: name.split("/")[0] as string, data: MESSAGES[name] as Message["data"] };
     const ref = await chat().post(`inc-1/${name}`, incidents, message);
     await chat().update(ref, message);
@@ -230,9 +230,29 @@ describe("whisper", () => {
     expect(seenBy("U_BOB")).toEqual([]);
   });
 
-  test("without a response URL, or with a used up one, it is an error", async () => {
+  test("without a response URL the person is written to directly, as from the Home tab, where there is no channel", async () => {
     workspace.fail("chat.postEphemeral", { error: "not_in_channel" });
-    await expect(chat().whisper(incidents, ALICE, note("psst"))).rejects.toMatchObject({ retryable: false });
+    await chat().whisper(incidents, ALICE, note("psst"));
+    await chat().whisper({ channel: "U_ALICE" }, ALICE, note("also"));
+    const direct = workspace.chat.directChannel("U_ALICE").id;
+    expect([textsOf(), textsOf(direct)]).toEqual([[], ["psst", "also"]]);
+    // a thread of its own, too
+    const root = await chat().post("inc-1/root", { channel: "U_ALICE" }, note("one"));
+    await chat().post("inc-1/next", { channel: root.channel, thread: root.ts }, note("two"));
+    expect([root.channel, messages(direct).at(-1)?.threadTs]).toEqual([direct, root.ts]);
+  });
+
+  test("a message to a person that was cut off before it was remembered is posted, not looked for in vain", async () => {
+    await store.remember("inc-1/root/intent", { channel: "U_ALICE", ts: "" });
+    expect((await chat().post("inc-1/root", { channel: "U_ALICE" }, note("one"))).channel).toBe(workspace.chat.directChannel("U_ALICE").id);
+  });
+
+  test.each(["not_in_channel", "channel_not_found", "is_archived", "restricted_action", "user_not_in_channel"])("%s: a post says what to do", async (error) => {
+    workspace.fail("chat.postMessage", { error });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toThrow(/\/invite @netcheck|ask in another one/);
+  });
+
+  test("with a used up response URL it is an error", async () => {
     workspace.fail("chat.postEphemeral", { error: "not_in_channel" });
     await expect(chat().whisper({ ...incidents, responseUrl: `${server.url}/response/none` }, ALICE, note("psst"))).rejects.toThrow("response url");
   });
@@ -245,8 +265,41 @@ describe("whisper", () => {
   });
 });
 
+describe("the Home tab, and links", () => {
+  test.each(Object.keys(MESSAGES).filter((name) => name.startsWith("home")))("%s is taken by the workspace", async (name) => {
+    await chat().home(ALICE, { template: name.split("/")[0] as string, data: MESSAGES[name] as Message["data"] });
+    expect(workspace.state("U_ALICE").home).toMatchObject({ blocks: expect.arrayContaining([expect.objectContaining({ type: "header" })]) });
+    expect(workspace.state("U_BOB").home).toBeUndefined();
+  });
+
+  test("what Slack says against it is told", async () => {
+    workspace.fail("views.publish", { error: "not_enabled" });
+    await expect(chat().home(ALICE, { template: "home-failed", data: { problem: "x" } })).rejects.toThrow(
+      "could not show the Home tab in U_ALICE: not_enabled",
+    );
+  });
+
+  test("a message has an address", async () => {
+    const ref = await chat().post("inc-1/root", incidents, note("one"));
+    expect(await chat().link?.(ref)).toContain(`/archives/C_INCIDENTS/p${ref.ts.replace(".", "")}`);
+    await expect(chat().link?.({ ...ref, ts: "1.000" })).rejects.toThrow("could not link a message");
+  });
+
+  test("the modal that asks for a node, with its list", async () => {
+    await chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, { template: "ask", data: MESSAGES["ask/nodes"] as Message["data"] });
+    expect(workspace.state("U_ALICE").modals).toMatchObject([{ type: "modal" }]);
+  });
+});
+
 describe("modal", () => {
-  const preview: Message = { template: "preview", data: MESSAGES["preview"] as Message["data"] };
+  const preview: Message = { template: "review", data: MESSAGES["review/look"] as Message["data"] };
+  const late = note("once more, please");
+
+  test.each(Object.keys(MESSAGES).filter((name) => name.startsWith("review/")))("%s is taken by the workspace", async (name) => {
+    await chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, { template: "review", data: MESSAGES[name] as Message["data"] }, late);
+    expect(workspace.state("U_ALICE").modals).toMatchObject([{ type: "modal" }]);
+    expect([messages(), logged]).toEqual([[], []]);
+  });
 
   test("opens for whoever clicked", async () => {
     await chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, preview);
@@ -272,8 +325,25 @@ describe("modal", () => {
     ],
   ])("%s: the same content, whispered", async (_what, trigger) => {
     await chat().modal(trigger(), incidents, ALICE, preview);
-    expect(messages()).toMatchObject([{ onlyFor: "U_ALICE", text: "Preview of Move CILIUM_FORWARD to the top on node2" }]);
+    expect(messages()).toMatchObject([{ onlyFor: "U_ALICE", text: "Move CILIUM_FORWARD to the top on node2" }]);
     expect(logged).toEqual(["a modal could not be opened"]);
+  });
+
+  test.each([
+    ["expired_trigger_id", []],
+    ["exchanged_trigger_id", []],
+    ["invalid_arguments", ["[ERROR] `trigger_id` expired [json-pointer:/trigger_id]"]],
+  ])("%s where another click helps: that is whispered, and nothing else", async (error, said) => {
+    workspace.fail("views.open", { error, messages: said });
+    await chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, preview, late);
+    expect(messages()).toMatchObject([{ onlyFor: "U_ALICE", text: "once more, please" }]);
+  });
+
+  test("anything else that Slack says no to is an error: another click would not help", async () => {
+    workspace.fail("views.open", { error: "view_too_large" });
+    const opening = chat().modal(workspace.chat.trigger("U_ALICE"), incidents, ALICE, preview, late);
+    await expect(opening).rejects.toMatchObject({ retryable: false, message: "slack: could not open a window in C_INCIDENTS: view_too_large" });
+    expect(messages()).toEqual([]);
   });
 });
 

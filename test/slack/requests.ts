@@ -131,3 +131,47 @@ export function click(actionId: string, value: string | undefined, fields: Reado
   };
   return { payload: JSON.stringify(payload) };
 }
+
+/** The form of a modal that was sent off. `values`: what was entered, by the id of its block; `view` and `fields` replace parts of the view and the payload. */
+export function submission(
+  metadata: string,
+  values: Readonly<Record<string, string | null>> = {},
+  view: Readonly<Record<string, unknown>> = {},
+  fields: Readonly<Record<string, unknown>> = {},
+): Record<string, string> {
+  const payload = {
+    type: "view_submission",
+    team: { id: "T0001", domain: "example" },
+    user: { id: "U0002", username: "bob", name: "bob", team_id: "T0001" },
+    api_app_id: "A0001",
+    token: "deprecated",
+    trigger_id: "13345224609.738474920.submit",
+    view: {
+      id: "V0001",
+      team_id: "T0001",
+      type: "modal",
+      blocks: [],
+      private_metadata: metadata,
+      callback_id: "approval",
+      state: { values: Object.fromEntries(Object.entries(values).map(([id, value]) => [id, { [id]: { type: "plain_text_input", value } }])) },
+      hash: "1700000003.abcdef",
+      title: { type: "plain_text", text: "Review and approve" },
+      clear_on_close: false,
+      notify_on_close: false,
+      close: null,
+      submit: { type: "plain_text", text: "Approve & run" },
+      previous_view_id: null,
+      root_view_id: "V0001",
+      app_id: "A0001",
+      external_id: "",
+      app_installed_team_id: "T0001",
+      bot_id: "B0001",
+      ...view,
+    },
+    response_urls: [],
+    is_enterprise_install: false,
+    enterprise: null,
+    ...fields,
+  };
+  return { payload: JSON.stringify(payload) };
+}

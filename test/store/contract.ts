@@ -40,8 +40,8 @@ export function storeContract(name: string, make: () => Promise<Subject>): void 
       });
 
       test("changed twenty times at the same moment, no change is lost", async () => {
-        const both = [store, subject.other];
-        await Promise.all(Array.from({ length: 20 }, (_, i) => both[i % 2]?.change<number>("count", "x", (old = 0) => old + 1)));
+        const add = (to: AuditedStore) => to.change<number>("count", "x", (old = 0) => old + 1);
+        await Promise.all(Array.from({ length: 20 }, (_, i) => add(i % 2 === 0 ? store : subject.other)));
         expect(await store.kept("count", "x")).toBe(20);
       });
 
@@ -278,6 +278,51 @@ export function storeContract(name: string, make: () => Promise<Subject>): void 
         expect(await store.lock("node1", waiter)).toBe(false);
         await store.unlock("node1", holder);
         expect(await store.lock("node1", waiter)).toBe(true);
+      });
+    });
+
+    describe("places of a limit", () => {
+      const at = (minute: number): Date => new Date(Date.UTC(2026, 0, 1, 10, minute));
+      const hour = 3_600_000;
+
+      test("never more holders than places; who holds one keeps it; a place that is given back is free", async () => {
+        expect(await store.reserve("running/eu", "p1", 2, undefined, at(0))).toEqual({ ok: true, holders: [] });
+        expect(await subject.other.reserve("running/eu", "p2", 2, undefined, at(0))).toEqual({ ok: true, holders: ["p1"] });
+        expect(await store.reserve("running/eu", "p3", 2, undefined, at(1))).toEqual({ ok: false, holders: ["p1", "p2"] });
+        expect(await store.reserve("running/eu", "p2", 2, undefined, at(1))).toEqual({ ok: true, holders: expect.arrayContaining(["p1", "p2"]) });
+        expect((await store.reserve("running/us", "p3", 1, undefined, at(1))).ok).toBe(true);
+        await store.release("running/eu", "p3");
+        await subject.other.release("running/eu", "p1");
+        await store.release("running/none", "p1");
+        expect(await store.reserve("running/eu", "p3", 2, undefined, at(2))).toEqual({ ok: true, holders: ["p2"] });
+        expect((await store.reserve("running/eu", "p1", 2, undefined, at(100_000))).ok).toBe(false);
+      });
+
+      test("a place is free when its time is over, and not a moment earlier", async () => {
+        expect((await store.reserve("nodes/a/eu", "node1", 1, hour, at(0))).ok).toBe(true);
+        expect(await subject.other.reserve("nodes/a/eu", "node2", 1, hour, new Date(at(60).getTime() - 1))).toEqual({ ok: false, holders: ["node1"] });
+        expect(await subject.other.reserve("nodes/a/eu", "node2", 1, hour, at(60))).toEqual({ ok: true, holders: [] });
+        expect(await store.reserve("nodes/a/eu", "node1", 1, hour, at(61))).toEqual({ ok: false, holders: ["node2"] });
+      });
+
+      test("taken again, a place counts from then on; a late call with an earlier time does not shorten it", async () => {
+        await store.reserve("nodes/a/eu", "node1", 1, hour, at(0));
+        expect(await store.reserve("nodes/a/eu", "node1", 1, hour, at(50))).toEqual({ ok: true, holders: ["node1"] });
+        expect((await store.reserve("nodes/a/eu", "node1", 1, hour, at(10))).ok).toBe(true);
+        expect((await store.reserve("nodes/a/eu", "node2", 1, hour, at(109))).ok).toBe(false);
+        expect((await store.reserve("nodes/a/eu", "node2", 1, hour, at(110))).ok).toBe(true);
+      });
+
+      test("many at the same moment: as many as there are places, and those are the holders", async () => {
+        const names = Array.from({ length: 12 }, (_, n) => `p${10 + n}`);
+        const answers = await Promise.all(names.map((name, n) => (n % 2 ? store : subject.other).reserve("running/eu", name, 3, undefined, at(0))));
+        const winners = names.filter((_, n) => answers[n]?.ok === true);
+        expect(winners).toHaveLength(3);
+        const { ok, holders } = await store.reserve("running/eu", "late", 3, undefined, at(1));
+        expect(ok).toBe(false);
+        expect(holders.toSorted()).toEqual(winners);
+        await Promise.all(winners.map((name, n) => (n % 2 ? store : subject.other).release("running/eu", name)));
+        expect(await store.reserve("running/eu", "late", 3, undefined, at(2))).toEqual({ ok: true, holders: [] });
       });
     });
   });

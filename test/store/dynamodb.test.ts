@@ -85,6 +85,7 @@ describe.skipIf(skipped)("on DynamoDB Local", () => {
       await mine.open(incident(`i${n % 3}`), draft("incident-opened"));
       await mine.record(`i${n % 3}`, [draft(`k${n}`)]);
       expect(await mine.lock("node1", "p1")).toBe(true);
+      expect((await mine.reserve("running/eu", `p${n}`, 12, undefined, new Date(0))).ok).toBe(true);
     });
     await Promise.all(writers).finally(() => (process.env["AWS_ENDPOINT_URL_DYNAMODB"] = dynamoDb.url));
     expect(proxy.counts().throttled).toBeGreaterThan(3);
@@ -93,6 +94,7 @@ describe.skipIf(skipped)("on DynamoDB Local", () => {
       ["incident-opened", "incident-opened", "incident-opened", ...Array.from({ length: 12 }, (_, n) => `k${n}`)].toSorted(),
     );
     expect(await verifyStore(store)).toEqual([]);
+    expect((await store.reserve("running/eu", "late", 12, undefined, new Date(0))).holders).toHaveLength(12);
     one.close();
     two.close();
     await Promise.all([proxy.close(), remove()]);

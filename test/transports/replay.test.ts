@@ -209,3 +209,18 @@ jobContract("replay", async () => {
     close: async () => rmSync(folder, { recursive: true }),
   };
 });
+
+test("a collection that is released is forgotten; what a fix came to is not", async () => {
+  const transport = replay();
+  for (const [id, script] of [
+    ["inc-1-collect", collection],
+    ["inc-1-fix", fix],
+  ] as const) {
+    const handle = await transport.start(node1, job(id, script));
+    await transport.poll(node1, handle, 0);
+    await transport.release?.(node1, handle);
+    await transport.release?.(node1, handle);
+  }
+  expect(await transport.find(node1, "inc-1-collect")).toBeUndefined();
+  expect(await transport.find(node1, "inc-1-fix")).toBe("inc-1-fix");
+});

@@ -19,7 +19,7 @@ const buttons = () => bench.chat.drawn("inc-1-fix/proposal").includes('"action_i
 
 test("approved by a second person: checked again, run once, settled, verified, resolved", async () => {
   await bench.ask();
-  expect(await bench.click("approve", BOB)).toBe("approve");
+  expect(await bench.click("confirm", BOB)).toBe("approve");
   expect(bench.outcome()).toBe("resolved");
   expect(bench.node.fixRuns).toBe(1);
   expect([...bench.node.jobs.keys()]).toEqual(["inc-1-collect", "inc-1-recheck", "inc-1-fix", "inc-1-verify"]);
@@ -54,24 +54,24 @@ test("the fix gets time to settle before it is verified", async () => {
   bench.node.beforeStart = (phase) => {
     at[phase] = bench.clock.now();
   };
-  await bench.click("approve", BOB);
+  await bench.click("confirm", BOB);
   expect((at["verify"] ?? 0) - (at["fix"] ?? 0)).toBeGreaterThanOrEqual(2000);
 });
 
 describe("who", () => {
   test("the requester may not approve: told why, on record, nothing run", async () => {
     await bench.ask();
-    expect(await bench.click("approve", ALICE)).toBe("refused");
+    expect(await bench.click("confirm", ALICE)).toBe("refused");
     expect(bench.chat.whispered(ALICE).join()).toContain("wants a second person to approve");
     expect((await bench.events("refused"))[0]).toMatchObject({ actor: ALICE, data: { decision: "approve", statement: "sre" } });
     expect([(await bench.proposal()).state, bench.node.fixRuns, buttons()]).toEqual(["pending", 0, true]);
-    expect(await bench.click("approve", BOB)).toBe("approve");
+    expect(await bench.click("confirm", BOB)).toBe("approve");
   });
 
   test("the requester may where a statement says so", async () => {
     bench.config = configOf([{ id: "own", effect: "allow", approvers: [ALICE.id], selfApproval: true }]);
     await bench.ask();
-    await bench.click("approve", ALICE);
+    await bench.click("confirm", ALICE);
     expect(bench.outcome()).toBe("resolved");
   });
 
@@ -85,7 +85,7 @@ describe("who", () => {
 
   test("a stranger may neither approve nor dismiss", async () => {
     await bench.ask();
-    expect(await bench.click("approve", MALLORY)).toBe("refused");
+    expect(await bench.click("confirm", MALLORY)).toBe("refused");
     expect(await bench.click("dismiss", MALLORY)).toBe("refused");
     expect(bench.chat.whispered(MALLORY)).toHaveLength(2);
     expect((await bench.events("refused")).map((event) => event.data["decision"])).toEqual(["approve", "dismiss"]);
@@ -95,8 +95,8 @@ describe("who", () => {
   test("members of the group are looked up at the click", async () => {
     await bench.ask();
     bench.groups["S_SRE"] = [MALLORY.id];
-    expect(await bench.click("approve", BOB)).toBe("refused");
-    expect(await bench.click("approve", MALLORY)).toBe("approve");
+    expect(await bench.click("confirm", BOB)).toBe("refused");
+    expect(await bench.click("confirm", MALLORY)).toBe("approve");
     expect(bench.node.fixRuns).toBe(1);
   });
 
@@ -106,9 +106,9 @@ describe("who", () => {
       { id: "not-bob", effect: "deny", approvers: [BOB.id] },
     ]);
     await bench.ask();
-    expect(await bench.click("approve", BOB)).toBe("refused");
+    expect(await bench.click("confirm", BOB)).toBe("refused");
     expect(bench.chat.whispered(BOB).join()).toContain("not-bob");
-    expect(await bench.click("approve", CAROL)).toBe("approve");
+    expect(await bench.click("confirm", CAROL)).toBe("approve");
   });
 
   test("members that cannot be looked up: nothing is decided, the person is told", async () => {
@@ -119,8 +119,8 @@ describe("who", () => {
       },
     }));
     await bench.ask();
-    expect(await bench.click("approve", BOB)).toBe("failed");
-    expect(bench.chat.whispered(BOB).join()).toMatch(/missing_scope.*Run id: click-1/);
+    expect(await bench.click("confirm", BOB)).toBe("refused");
+    expect(bench.chat.whispered(BOB).join()).toMatch(/it is not known whether you may approve .*missing_scope.*Try again later/);
     expect([(await bench.proposal()).state, bench.node.fixRuns]).toEqual(["pending", 0]);
   });
 });
@@ -132,19 +132,19 @@ describe("how many", () => {
 
   test("two distinct people: the first is told that one is missing", async () => {
     await bench.ask();
-    expect(await bench.click("approve", BOB)).toBe("counted");
+    expect(await bench.click("confirm", BOB)).toBe("counted");
     expect(bench.chat.whispered(BOB).join()).toContain("1 more needed");
-    expect(await bench.click("approve", BOB)).toBe("counted");
+    expect(await bench.click("confirm", BOB)).toBe("counted");
     expect([(await bench.proposal()).state, (await bench.proposal()).decisions.length, bench.node.fixRuns]).toEqual(["pending", 1, 0]);
-    expect(await bench.click("approve", CAROL)).toBe("approve");
+    expect(await bench.click("confirm", CAROL)).toBe("approve");
     expect([bench.outcome(), bench.node.fixRuns]).toEqual(["resolved", 1]);
   });
 
   test("who approved may still call it off, and is named", async () => {
-    await bench.ask();
-    await bench.click("approve", CAROL);
     bench.config = configOf([{ id: "three", effect: "allow", approvers: ["S_SRE"], approvalsNeeded: 3 }]);
-    await bench.click("approve", BOB);
+    await bench.ask();
+    await bench.click("confirm", CAROL);
+    await bench.click("confirm", BOB);
     expect(await bench.click("dismiss", CAROL)).toBe("dismiss");
     expect([bench.outcome(), bench.node.fixRuns]).toEqual(["dismissed", 0]);
     expect(bench.chat.drawn("inc-1-fix/proposal")).toMatch(/Dismissed.*U_CAROL/);
@@ -163,7 +163,7 @@ describe("when", () => {
   test("a click after that is answered and does nothing", async () => {
     await bench.ask();
     await bench.pass(3600);
-    expect(await bench.click("approve", BOB)).toBe("closed");
+    expect(await bench.click("confirm", BOB)).toBe("closed");
     expect(bench.chat.whispered(BOB).join()).toContain("closed already (expired)");
     expect(bench.node.fixRuns).toBe(0);
     expect(await bench.events("approved")).toEqual([]);
@@ -173,7 +173,7 @@ describe("when", () => {
     await bench.ask();
     const { createdAt } = await bench.proposal();
     await bench.store.transition("inc-1-fix", ["pending"], { expiresAt: createdAt }, { key: "clock", at: createdAt, actor: BOB, type: "clock", data: {} });
-    expect(await bench.click("approve", BOB)).toBe("expired");
+    expect(await bench.click("confirm", BOB)).toBe("expired");
     expect(bench.node.fixRuns).toBe(0);
   });
 
@@ -200,7 +200,7 @@ describe("when", () => {
 describe("how often", () => {
   test("a double click is one run, and the second click is answered", async () => {
     await bench.ask();
-    const names = [bench.press("approve", BOB), bench.press("approve", BOB)];
+    const names = [bench.press("confirm", BOB), bench.press("confirm", BOB)];
     await bench.pass(300);
     expect(names.map((name) => bench.outcome(name))).toEqual(expect.arrayContaining(["approve", "closed"]));
     expect(bench.chat.whispered(BOB)).toHaveLength(1);
@@ -210,15 +210,15 @@ describe("how often", () => {
 
   test("the same click delivered twice is one click", async () => {
     await bench.ask();
-    const id = bench.press("approve", BOB);
-    bench.press("approve", BOB, { id });
+    const id = bench.press("confirm", BOB);
+    bench.press("confirm", BOB, { id });
     await bench.pass(300);
     expect([bench.node.fixRuns, bench.chat.whispers.length]).toEqual([1, 0]);
   });
 
   test("two approvers at the same moment are one run", async () => {
     await bench.ask();
-    const names = [bench.press("approve", BOB), bench.press("approve", CAROL)];
+    const names = [bench.press("confirm", BOB), bench.press("confirm", CAROL)];
     await bench.pass(300);
     expect(names.map((name) => bench.outcome(name))).toEqual(expect.arrayContaining(["approve", "closed"]));
     expect([bench.node.fixRuns, (await bench.proposal()).decisions.length]).toEqual([1, 1]);
@@ -227,7 +227,7 @@ describe("how often", () => {
 
   test("approve and dismiss at the same moment: one of them counts, the other is told", async () => {
     await bench.ask();
-    const names = [bench.press("dismiss", ALICE), bench.press("approve", BOB)];
+    const names = [bench.press("dismiss", ALICE), bench.press("confirm", BOB)];
     await bench.pass(300);
     const outcomes = names.map((name) => bench.outcome(name));
     expect(outcomes.filter((outcome) => outcome === "closed")).toHaveLength(1);
@@ -238,8 +238,8 @@ describe("how often", () => {
 
   test("a late click on a proposal that has run is told so", async () => {
     await bench.ask();
-    await bench.click("approve", BOB);
-    expect(await bench.click("approve", CAROL)).toBe("closed");
+    await bench.click("confirm", BOB);
+    expect(await bench.click("confirm", CAROL)).toBe("closed");
     expect(await bench.click("dismiss", BOB)).toBe("closed");
     expect(bench.chat.whispered(CAROL).join()).toContain("closed already (succeeded)");
     expect(bench.node.fixRuns).toBe(1);
@@ -251,7 +251,12 @@ describe("other buttons", () => {
     await bench.ask();
     expect(await bench.click("preview", MALLORY)).toBe("previewed");
     const data = bench.chat.modals[0]?.message.data;
-    expect(data).toMatchObject({ target: "node2", commands: expect.stringContaining("-I FORWARD 1"), rollback: expect.stringContaining("-A FORWARD") });
+    expect(data).toMatchObject({
+      target: "node2",
+      commands: [expect.stringContaining("-I FORWARD 1")],
+      check: expect.stringContaining("CILIUM_FORWARD"),
+      back: [expect.stringContaining("-A FORWARD")],
+    });
     expect(await bench.events("previewed")).toHaveLength(1);
     expect((await bench.proposal()).state).toBe("pending");
   });
@@ -267,8 +272,8 @@ describe("other buttons", () => {
 
   test("a button of no proposal: answered with the run id, nothing done", async () => {
     await bench.ask();
-    expect(await bench.click("approve", BOB, { proposal: "inc-2-fix" })).toBe("failed");
-    expect(await bench.click("approve", BOB, { incident: "inc-2" })).toBe("failed");
+    expect(await bench.click("confirm", BOB, { proposal: "inc-2-fix" })).toBe("failed");
+    expect(await bench.click("confirm", BOB, { incident: "inc-2" })).toBe("failed");
     expect(bench.chat.whispered(BOB).join()).toContain("Run id: click-1");
     expect((await bench.proposal()).decisions).toEqual([]);
   });
@@ -290,6 +295,6 @@ test("who decides before netcheck has noted where it posted the buttons: they st
   }));
   await bench.ask();
   // the decision was stored; now the click that made it wakes the triage
-  expect(await bench.click("approve", BOB)).toBe("approve");
+  expect(await bench.click("confirm", BOB)).toBe("approve");
   expect([bench.outcome(), bench.node.fixRuns, buttons()]).toEqual(["resolved", 1, false]);
 });

@@ -427,7 +427,7 @@ test("peers of a comparison are asked in one batch", async () => {
 test("a whole triage with its fix stays within 30 operations", async () => {
   const whole = new Bench();
   await whole.ask();
-  await whole.click("approve", { id: "U_BOB", team: "T_LOCAL" });
+  await whole.click("confirm", { id: "U_BOB", team: "T_LOCAL" });
   expect((await whole.incident()).state).toBe("resolved");
   expect(whole.execution()?.operations).toBeLessThanOrEqual(30);
   await whole.close();

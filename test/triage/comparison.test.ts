@@ -52,7 +52,7 @@ const POOL = { pool: "workers" };
 const config = (targets: Record<string, { address?: string; pool?: string }>): Config =>
   Config.parse({
     clusters: { lab: { transport: "replay", targets } },
-    policy: [{ id: "sre", effect: "allow", approvers: ["S_SRE", ALICE.id], expiresMinutes: 60 }],
+    policy: [{ id: "sre", effect: "allow", approvers: ["S_SRE", ALICE.id], expires: "60m" }],
   });
 
 let bench: Bench;

@@ -34,11 +34,13 @@ describe("netcheck.yaml", () => {
         clusters: ["*"],
         targets: ["*"],
         fixes: ["*"],
+        risks: ["low", "disruptive"],
         requesters: ["*"],
         approvers: ["S012ABC", "U_BOB", "W12"],
         selfApproval: false,
         approvalsNeeded: 1,
-        expiresMinutes: 60,
+        expires: "60m",
+        oneAtATime: "node",
       },
     ]);
   });
@@ -63,7 +65,8 @@ describe("netcheck.yaml", () => {
     ["nobody", statement("requesters: []"), "policy.0.requesters: ", ""],
     ["an effect that there is not", statement("selfApproval: false").replace("allow", "maybe"), "policy.0.effect: ", "allow"],
     ["no approvals at all", statement("approvalsNeeded: 0"), ":7:5: policy.0.approvalsNeeded: ", ">=1"],
-    ["a wait without end", statement("expiresMinutes: 100000"), "policy.0.expiresMinutes: ", "10080"],
+    ["a wait without end", statement("expires: 8d"), ":7:5: policy.0.expires: ", "7 days at most"],
+    ["a wait in words", statement("expires: soon"), "policy.0.expires: ", '"2h"'],
     ["a word for yes", statement('selfApproval: "true"'), "policy.0.selfApproval: ", "boolean"],
   ])("%s is an error that names file, place and key", (_, text, place, reason) => {
     let problem: unknown;

@@ -19,6 +19,8 @@ import { intercept } from "./intercept.ts";
 import { catalogueOf, root } from "./runbooks.ts";
 
 const catalogue = catalogueOf();
+/** A later look at the node is an execution of its own, after the story that is cut off here. */
+const USUAL: Config = { ...configOf(), followUps: { after: [], spread: 0 } };
 const render = loadTemplates(join(root, "templates/slack"));
 
 /** The things outside that a life leaves behind: what is on the node, in the channel and in the store. */
@@ -29,14 +31,14 @@ export const remains = (directory: string, reached: (point: string) => void = ()
 
 /**
  * One life of a netcheck process on a folder: Alice asks, Bob approves as soon as there is a button (and again in each life: the same click delivered
- * again), the fix runs and is verified. Goes on where an earlier life was cut off.
+ * again), the fix runs and is verified; if it did not help and can be undone, Bob approves that, too. Goes on where an earlier life was cut off.
  * @param reached called with a name before and after everything that leaves a trace outside of the process: calls of ports, and checkpoints
  * @param other another configuration than the usual one, and its ways to the node
  */
 export async function live(
   directory: string,
   reached: (point: string) => void,
-  other: { readonly config: Config; readonly transport: (name: string, node: FileNode) => Transport } = { config: configOf(), transport: (_, node) => node },
+  other: { readonly config: Config; readonly transport: (name: string, node: FileNode) => Transport } = { config: USUAL, transport: (_, node) => node },
 ): Promise<{ triage: Execution | undefined; click: Execution | undefined }> {
   mkdirSync(directory, { recursive: true });
   appendFileSync(join(directory, "lives"), "x");
@@ -84,12 +86,23 @@ export async function live(
   await pass(engine, clock, 60);
   if (slack.keys.includes("inc-1-fix/proposal")) {
     const place = { channel: CHANNEL, thread: "1.000" };
+    const hash = (await realStore.proposal("inc-1-fix"))?.hash ?? "";
     reached("before the click");
     engine.execute("click-1", {
       kind: "click",
-      click: { id: "click-1", action: "approve", incident: "inc-1", proposal: "inc-1-fix", actor: BOB, place, triggerId: undefined },
+      click: { id: "click-1", action: "confirm", incident: "inc-1", proposal: "inc-1-fix", actor: BOB, place, triggerId: undefined, hash },
     });
     reached("after the click");
+    await pass(engine, clock, 300);
+  }
+  if (slack.keys.includes("inc-1-rollback/proposal")) {
+    const hash = (await realStore.proposal("inc-1-rollback"))?.hash ?? "";
+    const place = { channel: CHANNEL, thread: "1.000" };
+    engine.execute("click-2", {
+      kind: "click",
+      click: { id: "click-2", action: "confirm", incident: "inc-1", proposal: "inc-1-rollback", actor: BOB, place, triggerId: undefined, hash },
+    });
+    reached("after the second click");
     await pass(engine, clock, 300);
   }
   const ended = { triage: engine.execution("inc-1"), click: engine.execution("click-1") };

@@ -89,7 +89,7 @@ describe("the first transport could not look", () => {
       { target: "node2", from: "ssm", problem: `ssm: ${AGENT}`, to: "debug-pod", address: "worker-2" },
     ]);
     expect((await bench.events("collected")).map(({ key, data }) => [key, data["transport"]])).toEqual([["collected/collect-other", "debug-pod"]]);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([(await bench.incident()).state, bench.node.fixRuns]).toEqual(["resolved", 1]);
     expect(ssm.started).toEqual(["inc-1-collect at i-00000000000000002"]);
     expect(pods.started).toEqual(["inc-1-collect-other", "inc-1-recheck", "inc-1-fix", "inc-1-verify"].map((job) => `${job} at worker-2`));
@@ -138,7 +138,7 @@ describe("never for a fix", () => {
   test.each(["recheck", "fix", "verify"] as const)("the first transport fails at %s: the other one is not tried", async (phase) => {
     await bench.ask();
     ssm.refuses = (id) => (id.endsWith(`-${phase}`) ? "could not start it: its agent does not answer" : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(pods.started).toEqual([]);
     expect([(await bench.incident()).state, (await bench.proposal()).state, bench.node.fixRuns]).toEqual(
       { recheck: ["unresolved", "refused", 0], fix: ["unresolved", "failed", 0], verify: ["unresolved", "succeeded", 1] }[phase],
@@ -150,7 +150,7 @@ describe("never for a fix", () => {
     await bench.ask();
     ssm.refuses = undefined;
     pods.refuses = (id) => (id.endsWith("-fix") ? "could not start it" : undefined);
-    await bench.click("approve", CAROL);
+    await bench.click("confirm", CAROL);
     expect(ssm.started).toHaveLength(1);
     expect([(await bench.proposal()).state, bench.node.fixRuns]).toEqual(["failed", 0]);
   });

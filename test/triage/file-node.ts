@@ -11,6 +11,8 @@ import { phaseOf, printed, statusFrame } from "./scripted-node.ts";
  */
 export class FileNode implements Transport {
   readonly name = "file";
+  /** Whether the fix cures anything. */
+  helps = true;
   readonly #directory: string;
   readonly #reached: (point: string) => void;
 
@@ -23,16 +25,26 @@ export class FileNode implements Transport {
 
   /** The jobs that ran the fix, one entry a run. */
   get fixRuns(): string[] {
-    const file = join(this.#directory, "fix-runs");
+    return this.#runs("fix");
+  }
+
+  /** The same of the way back. */
+  get rollbackRuns(): string[] {
+    return this.#runs("rollback");
+  }
+
+  #runs(kind: "fix" | "rollback"): string[] {
+    const file = join(this.#directory, `${kind}-runs`);
     return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
   }
 
   async start(_target: Target, job: Job): Promise<string> {
     appendFileSync(join(this.#directory, job.id), "");
     this.#reached(`node took ${job.id}`);
-    if (phaseOf(job.id) === "fix") {
-      appendFileSync(join(this.#directory, "fix-runs"), `${job.id}\n`);
-      this.#reached("node ran the fix");
+    const phase = phaseOf(job.id);
+    if (phase === "fix" || phase === "rollback") {
+      appendFileSync(join(this.#directory, `${phase}-runs`), `${job.id}\n`);
+      this.#reached(`node ran the ${phase}`);
     }
     writeFileSync(join(this.#directory, job.id), JSON.stringify({ nonce: job.nonce }));
     return job.id;
@@ -43,10 +55,12 @@ export class FileNode implements Transport {
     if (!existsSync(file)) throw new TransportError(`file: there is no job ${handle}`, { retryable: false });
     const text = readFileSync(file, "utf8");
     const phase = phaseOf(handle);
-    if (phase === "collect" || phase === "recheck" || phase === "verify") return { ...printed(""), capture: this.fixRuns.length === 0 ? fault : fixed };
+    if (phase === "collect" || phase === "recheck" || phase === "verify")
+      return { ...printed(""), capture: this.fixRuns.length === 0 || !this.helps ? fault : fixed };
     if (text === "") return { state: "lost", reason: "the node took the job and never reported" };
     const { nonce } = JSON.parse(text) as { nonce: string };
-    if (phase === "status") return printed(statusFrame(this.fixRuns.length === 0 ? "none" : "succeeded", nonce));
+    if (phase === "status")
+      return printed(statusFrame(this.#runs(handle.includes("-rollback-") ? "rollback" : "fix").length === 0 ? "none" : "succeeded", nonce));
     return printed(replayFix({ outcome: "succeeded", repeated: false, steps: [{ command: "iptables-restore", exitCode: 0, output: "" }] }, nonce));
   }
 

@@ -31,28 +31,37 @@ async function expectRefused(reason: string): Promise<void> {
   expect((await bench.events("fix-finished"))[0]?.data).toMatchObject({ outcome: "refused", steps: [] });
 }
 
+/** Something changes while the node is looked at once more, and netcheck sees it when it goes on after a pause. */
+function duringRecheck(change: () => void): void {
+  bench.node.state = (phase, polls) => {
+    if (phase !== "recheck" || polls > 1) return undefined;
+    change();
+    return { state: "running", detail: "" };
+  };
+}
+
 describe("right before the run", () => {
   test("the cause has gone by itself", async () => {
     bench.node.capture = () => fixed;
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("is no longer found on the node");
   });
 
   test("the fix would need other parameters", async () => {
     bench.node.capture = () => legacyFault;
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("the fix would now need other parameters");
   });
 
   test("the node can no longer be looked at", async () => {
     bench.node.state = () => ({ state: "not-run", reason: "the agent does not answer" });
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("the agent does not answer");
   });
 
   test("what would show the cause is cut off", async () => {
     bench.node.capture = () => truncated;
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("is no longer found on the node");
   });
 
@@ -60,15 +69,15 @@ describe("right before the run", () => {
     bench.node.beforeStart = () => {
       bench.config = configOf([{ id: "carol", effect: "allow", approvers: [CAROL.id] }]);
     };
-    await bench.click("approve", BOB);
-    await expectRefused("an approval does not count any more");
+    await bench.click("confirm", BOB);
+    await expectRefused("statements about this fix on this node have changed since it was proposed");
   });
 
   test("the approver has left the group", async () => {
     bench.node.beforeStart = () => {
       bench.groups["S_SRE"] = [CAROL.id];
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("an approval does not count any more");
   });
 
@@ -76,19 +85,35 @@ describe("right before the run", () => {
     bench.node.beforeStart = () => {
       bench.config = configOf([{ id: "sre", effect: "allow", approvers: ["S_SRE"], approvalsNeeded: 2 }]);
     };
-    await bench.click("approve", BOB);
-    await expectRefused("an approval does not count any more");
+    await bench.click("confirm", BOB);
+    await expectRefused("statements about this fix on this node have changed since it was proposed");
+  });
+
+  test("a freeze has begun: who approved may do so in an emergency only", async () => {
+    const window = { from: "2026-01-01T00:10", to: "2026-01-02", timeZone: "UTC" };
+    bench.config = configOf([{ id: "sre", effect: "allow", approvers: ["S_SRE"], freezeWindows: [window], breakGlass: { who: [BOB.id] } }]);
+    await bench.ask("node2", "inc-2");
+    bench.node.beforeStart = (phase) => {
+      if (phase === "recheck") bench.clock.moveTo(Date.parse("2026-01-01T00:10:30Z"));
+    };
+    await bench.click("confirm", BOB, { incident: "inc-2", proposal: "inc-2-fix" });
+    expect([bench.outcome("inc-2"), bench.node.fixRuns, (await bench.proposal("inc-2-fix")).state]).toEqual(["unresolved", 0, "refused"]);
+    expect(bench.chat.drawn("inc-2/outcome")).toMatch(/an approval does not count any more.*only in an emergency/);
   });
 
   test("the fix is another one by now, though of the same name", async () => {
-    bench.catalogue = catalogueOf((text) => text.replace('-w, "5"]', '-w, "6"]'));
-    await bench.click("approve", BOB);
-    await expectRefused("not what was approved");
+    duringRecheck(() => {
+      bench.catalogue = catalogueOf((text) => text.replace('-w, "5"]', '-w, "6"]'));
+    });
+    await bench.click("confirm", BOB);
+    await expectRefused("this is not what was approved: the fix");
   });
 
   test("the fix has left the catalogue: the failure is told, with the run id", async () => {
-    bench.catalogue = { ...bench.catalogue, fixes: new Map() };
-    await bench.click("approve", BOB);
+    duringRecheck(() => {
+      bench.catalogue = { ...bench.catalogue, fixes: new Map() };
+    });
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), bench.node.count("fix"), (await bench.proposal()).state]).toEqual(["failed", 0, "refused"]);
     expect(bench.chat.drawn("inc-1/failure")).toMatch(/is not in the catalogue any more\. Nothing was changed on the node\. Run id: inc-1/);
     expect(await bench.store.lock("lab/node2", "another"), "the node is free for others").toBe(true);
@@ -97,9 +122,10 @@ describe("right before the run", () => {
   test("the evidence is not what was approved", async () => {
     const { diagnosis = "" } = await bench.incident();
     const text = new TextDecoder().decode(await bench.store.get(diagnosis));
-    await bench.store.put(diagnosis, new TextEncoder().encode(text.replaceAll("--ctstate INVALID -j DROP", "--ctstate INVALID -j LOG")));
-    await bench.click("approve", BOB);
-    await expectRefused("not what was approved");
+    bench.node.afterStart = async () =>
+      bench.store.put(diagnosis, new TextEncoder().encode(text.replaceAll("--ctstate INVALID -j DROP", "--ctstate INVALID -j LOG")));
+    await bench.click("confirm", BOB);
+    await expectRefused("its evidence are not the ones that were proposed");
   });
 
   test("a decision on another hash does not count", async () => {
@@ -107,7 +133,7 @@ describe("right before the run", () => {
     const decisions = [{ actor: BOB, decision: "approve" as const, at: createdAt, hash: "0".repeat(64) }];
     const event = { key: "forged", at: createdAt, actor: MALLORY, type: "forged", data: {} };
     await bench.store.transition("inc-1-fix", ["pending"], { state: "approved", decisions }, event);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("an approval does not count any more");
   });
 
@@ -116,13 +142,13 @@ describe("right before the run", () => {
     const decisions = [{ actor: MALLORY, decision: "approve" as const, at: createdAt, hash }];
     const event = { key: "forged", at: createdAt, actor: MALLORY, type: "forged", data: {} };
     await bench.store.transition("inc-1-fix", ["pending"], { state: "approved", decisions }, event);
-    await bench.click("approve", MALLORY);
+    await bench.click("confirm", MALLORY);
     await expectRefused("an approval does not count any more");
   });
 
   test("another fix is running on the node; its lock stays", async () => {
     await bench.store.lock("lab/node2", "inc-0-fix");
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     await expectRefused("another fix is running on this node");
     expect(bench.node.count("recheck")).toBe(0);
     expect(await bench.store.lock("lab/node2", "inc-0-fix")).toBe(true);
@@ -131,8 +157,8 @@ describe("right before the run", () => {
 
   test("of two incidents on one node, approved at the same moment, one fix runs", async () => {
     await bench.ask("node2", "inc-2");
-    bench.press("approve", BOB);
-    bench.press("approve", CAROL, { incident: "inc-2", proposal: "inc-2-fix" });
+    bench.press("confirm", BOB);
+    bench.press("confirm", CAROL, { incident: "inc-2", proposal: "inc-2-fix" });
     await bench.pass(300);
     expect(bench.node.fixRuns).toBe(1);
     const states = [(await bench.proposal()).state, (await bench.proposal("inc-2-fix")).state];
@@ -143,7 +169,7 @@ describe("right before the run", () => {
 describe("on the node", () => {
   test("a step fails: told with what it said and the way back, verified all the same", async () => {
     bench.node.outcome = "failed";
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state, bench.node.fixRuns]).toEqual(["unresolved", "failed", 0]);
     expect(outcome()).toContain("exit code 4");
     expect(outcome()).toContain("holding the xtables lock");
@@ -157,7 +183,7 @@ describe("on the node", () => {
     ["unmarked", "no run marker could be written"],
   ] as const)("it is %s there: nothing was changed, nothing to verify", async (answer, reason) => {
     bench.node.outcome = answer;
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state, bench.node.count("verify")]).toEqual(["unresolved", "refused", 0]);
     expect(outcome()).toContain(reason);
     expect(outcome()).toContain("Nothing was changed on the node");
@@ -168,14 +194,14 @@ describe("on the node", () => {
     bench.node.beforeStart = (phase) => {
       if (phase === "fix" && ++starts) throw new TransportError("ssm: could not start: throttled", { retryable: true });
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([starts, (await bench.proposal()).state, bench.outcome()]).toEqual([1, "failed", "unresolved"]);
     expect(outcome()).toContain("it was not started: ssm: could not start: throttled");
   });
 
   test("it never ran, surely", async () => {
     bench.node.state = (phase) => (phase === "fix" ? { state: "not-run", reason: "delivery denied" } : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe("failed");
     expect(outcome()).toContain("it never ran: delivery denied");
     expect(bench.node.count("status")).toBe(0);
@@ -183,7 +209,7 @@ describe("on the node", () => {
 
   test("a slow fix is waited for", async () => {
     bench.node.state = (phase, polls) => (phase === "fix" && polls < 5 ? { state: "running", detail: "" } : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(bench.outcome()).toBe("resolved");
   });
 
@@ -191,7 +217,7 @@ describe("on the node", () => {
     bench.node.afterStart = (phase) => {
       if (phase === "fix") throw new Error("socket hang up");
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state, bench.node.fixRuns]).toEqual(["resolved", "succeeded", 1]);
   });
 
@@ -200,7 +226,7 @@ describe("on the node", () => {
     bench.node.afterStart = (phase) => {
       if (phase === "fix") throw new Error("socket hang up");
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe("unknown");
     expect(outcome()).toMatch(/socket hang up; no trace of a run was found. It is not run again/);
     expect(bench.chat.drawn("inc-1-fix/proposal")).toContain("It is not known whether the fix ran");
@@ -214,7 +240,7 @@ describe("on the node", () => {
     bench.node.beforeFind = (phase) => {
       if (phase === "fix") throw new TransportError("ssm: could not look: access denied", { retryable: false });
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state, bench.node.fixRuns]).toEqual(["resolved", "succeeded", 1]);
     expect(outcome()).toMatch(/could not be looked up .*access denied.*run marker says it succeeded/);
   });
@@ -226,7 +252,7 @@ describe("on the node", () => {
       cutOff = true;
       await new Promise(() => undefined);
     };
-    bench.press("approve", BOB);
+    bench.press("confirm", BOB);
     await expect.poll(() => cutOff).toBe(true);
     // the invocation is given up, as when Lambda stops it
     bench.clock.moveTo(bench.clock.now() + 900_000);
@@ -248,13 +274,13 @@ describe("a run of which nothing more is heard: the marker on the node decides w
   ])("%s → %s", async (marker, state, words) => {
     bench.node.marker = marker;
     bench.node.state = (phase) => (phase === "fix" ? LOST : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe(state);
     expect(outcome()).toContain(`timed out while running; `);
     expect(outcome()).toContain(words);
     expect([bench.node.count("fix"), bench.node.count("status")]).toEqual([1, 1]);
     // clicking again does not run it again
-    expect(await bench.click("approve", CAROL)).toBe("closed");
+    expect(await bench.click("confirm", CAROL)).toBe("closed");
     expect(bench.node.count("fix")).toBe(1);
   });
 
@@ -265,7 +291,7 @@ describe("a run of which nothing more is heard: the marker on the node decides w
     bench.node.marker = marker;
     const ended = { state: "done", exitCode: 2, stdout: "", stderr: "sh: 40: Syntax error\n", truncated: false } as const;
     bench.node.state = (phase) => (phase === "fix" ? ended : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe(state);
     expect(outcome()).toMatch(words);
     expect(bench.node.count("fix")).toBe(1);
@@ -273,7 +299,7 @@ describe("a run of which nothing more is heard: the marker on the node decides w
 
   test("the node is gone: unknown, unverifiable, unresolved", async () => {
     bench.node.state = (phase) => (phase === "collect" || phase === "recheck" ? undefined : { state: "lost", reason: "the node is gone" });
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state]).toEqual(["unresolved", "unknown"]);
     expect(outcome()).toContain("run marker says: unreadable");
     expect(outcome()).toContain("Could not verify");
@@ -281,7 +307,7 @@ describe("a run of which nothing more is heard: the marker on the node decides w
 
   test("its answer is no answer of ours", async () => {
     bench.node.state = (phase) => (phase === "fix" ? printed("Connection to node2 closed.\n") : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state]).toEqual(["resolved", "succeeded"]);
     expect(outcome()).toContain("run marker says it succeeded");
   });
@@ -289,7 +315,7 @@ describe("a run of which nothing more is heard: the marker on the node decides w
   test("it does not end in time", async () => {
     bench.node.marker = "unfinished";
     bench.node.state = (phase) => (phase === "fix" ? { state: "running", detail: "" } : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe("unknown");
     expect(outcome()).toContain("not done after 60 checks");
   });
@@ -300,7 +326,7 @@ describe("a run of which nothing more is heard: the marker on the node decides w
     bench.node.afterStart = (phase) => {
       if (phase === "status" && ++lost === 1) throw Object.assign(new Error("socket hang up"), { retryable: true });
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect([bench.outcome(), (await bench.proposal()).state, lost]).toEqual(["resolved", "succeeded", 1]);
   });
 });
@@ -308,7 +334,8 @@ describe("a run of which nothing more is heard: the marker on the node decides w
 describe("verification", () => {
   test("the cause is still there: not resolved, and the way back is shown", async () => {
     bench.node.capture = () => fault;
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
+    await bench.pass(3700);
     expect([bench.outcome(), (await bench.proposal()).state]).toEqual(["unresolved", "succeeded"]);
     expect(outcome()).toContain("the cause is still there");
     expect(outcome()).not.toContain("prependIptablesChains");
@@ -318,7 +345,7 @@ describe("verification", () => {
 
   test("the cause could not be checked: said so, not resolved", async () => {
     bench.node.capture = (phase) => (phase === "verify" ? truncated : fault);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(bench.outcome()).toBe("unresolved");
     expect(outcome()).toContain("the cause could not be checked");
     expect((await bench.events("verified"))[0]?.data).toMatchObject({ ok: null });
@@ -326,15 +353,16 @@ describe("verification", () => {
 
   test("the node cannot be looked at again", async () => {
     bench.node.state = (phase) => (phase === "verify" ? { state: "not-run", reason: "the agent does not answer" } : undefined);
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(bench.outcome()).toBe("unresolved");
     expect(outcome()).toContain("Could not verify: the node could not be looked at again (the agent does not answer)");
   });
 
   test("the cause is gone and something new is there: not resolved", async () => {
     bench.node.capture = (phase) => (phase === "verify" ? otherFault : fault);
-    await bench.click("approve", BOB);
-    expect(bench.outcome()).toBe("unresolved");
+    await bench.click("confirm", BOB);
+    expect((await bench.incident()).state).toBe("awaiting-approval");
+    expect((await bench.events("verified"))[0]?.data).toMatchObject({ ok: false });
     expect(outcome()).toContain("something new was found: Link-local routes on OVS bond members");
   });
 
@@ -352,14 +380,14 @@ describe("verification", () => {
           rules: new Map(rules).set(rule.file.id, { ...rule, file: { ...rule.file, explains: ["kube-forward-before-cilium"] } }),
         };
     };
-    await bench.click("approve", BOB);
-    expect(bench.outcome()).toBe("unresolved");
+    await bench.click("confirm", BOB);
+    expect((await bench.events("verified"))[0]?.data).toMatchObject({ ok: false });
     expect(outcome()).toContain("the cause is still there");
   });
 });
 
 test("the requester hears of it whoever asked: the thread names both", async () => {
-  await bench.click("approve", BOB);
+  await bench.click("confirm", BOB);
   expect(bench.chat.drawn("inc-1/root")).toContain(ALICE.id);
   expect(bench.chat.drawn("inc-1-fix/proposal")).toContain(BOB.id);
 });

@@ -26,7 +26,7 @@ export const MALLORY: Actor = { id: "U_MALLORY", team: "T_LOCAL" };
 export const CHANNEL = "C_INCIDENTS";
 
 /** One node and one statement: the members of S_SRE may approve, and Alice, who asks. */
-export function configOf(policy: unknown[] = [{ id: "sre", effect: "allow", approvers: ["S_SRE", ALICE.id], expiresMinutes: 60 }]): Config {
+export function configOf(policy: unknown[] = [{ id: "sre", effect: "allow", approvers: ["S_SRE", ALICE.id], expires: "60m" }]): Config {
   return Config.parse({ clusters: { lab: { transport: "replay", targets: { node2: { address: "i-2" }, node3: {} } } }, policy });
 }
 
@@ -104,11 +104,17 @@ export class Bench {
     return id;
   }
 
-  /** Somebody clicks a button and nobody waits for what comes of it. Returns the name of the click's execution. */
+  /**
+   * Somebody clicks and nobody waits for what comes of it: on a button, or on the button of the modal ("confirm"), which knows the hash that is shown and into
+   * which the name of the node was typed. Returns the name of the click's execution.
+   */
   press(action: Click["action"], actor: Actor, more: Partial<Click> = {}): string {
     const id = `click-${++this.#clicks}`;
     const place = { channel: CHANNEL, thread: "1.000" };
-    const click: Click = { id, action, incident: "inc-1", proposal: action === "again" ? undefined : "inc-1-fix", actor, place, triggerId: "trigger", ...more };
+    const proposal = action === "again" ? undefined : (more.proposal ?? "inc-1-fix");
+    const shown = this.chat.posts.get(`${proposal}/proposal`)?.message.data ?? {};
+    const modal = action === "confirm" ? { hash: String(shown["hash"]), typed: String(shown["target"]) } : {};
+    const click: Click = { id, action, incident: "inc-1", proposal, actor, place, triggerId: "trigger", ...modal, ...more };
     this.engine.execute(click.id, { kind: "click", click });
     return click.id;
   }

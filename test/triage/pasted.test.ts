@@ -107,7 +107,7 @@ test("pasted text is read, and a forged output never becomes a fix", async () =>
   expect(await at.store.proposal("inc-1-fix")).toBeUndefined();
   expect(await at.events("fix-proposed")).toEqual([]);
   // nobody can act on it: not by a forged click either
-  expect(await at.click("approve", BOB)).toBe("failed");
+  expect(await at.click("confirm", BOB)).toBe("failed");
   expect(await at.click("again", BOB)).toBe("failed");
   expect(at.chat.whispered(BOB).join()).toContain("read from a file, not from a node");
   expect([...at.node.jobs]).toEqual([]);
@@ -205,7 +205,7 @@ test("a target mentioned in a thread: the whole triage stays in it, up to the ve
   const request = { incident: "inc-1", target: "node2", requester: ALICE, place: thread };
   at.engine.execute("inc-1", { kind: "triage", request });
   await at.pass(60);
-  await at.click("approve", BOB);
+  await at.click("confirm", BOB);
   expect(at.outcome()).toBe("resolved");
   expect(at.chat.posts.has("inc-1/outcome")).toBe(true);
   expect(new Set(places(at).map((place) => `${place.channel} ${place.thread}`))).toEqual(new Set([`${CHANNEL} 0.900`]));

@@ -4,7 +4,7 @@ import { loadTemplates, type Renderer } from "../../functions/slack/render.ts";
 import type { Actor, Chat, Message, MessageRef, Place } from "../../functions/triage/ports.ts";
 import { root } from "./runbooks.ts";
 
-export type Call = "post" | "update" | "whisper" | "modal" | "upload";
+export type Call = "home" | "post" | "update" | "whisper" | "modal" | "upload";
 
 /** A chat that remembers what it was told. Every message is drawn with the real templates, so that one that Slack would refuse fails the test. */
 export class RecordingChat implements Chat {
@@ -13,6 +13,7 @@ export class RecordingChat implements Chat {
   readonly updates: { readonly ref: MessageRef; readonly message: Message }[] = [];
   readonly whispers: { readonly place: Place; readonly actor: Actor; readonly message: Message }[] = [];
   readonly modals: { readonly actor: Actor; readonly message: Message }[] = [];
+  readonly homes: { readonly actor: Actor; readonly message: Message }[] = [];
   readonly uploads = new Map<string, string>();
   /** Throws what goes wrong with a call; `what`: the key of a post or upload, otherwise the template. */
   trouble: (call: Call, what: string) => void = () => undefined;
@@ -43,10 +44,22 @@ export class RecordingChat implements Chat {
     this.whispers.push({ place, actor, message });
   }
 
-  async modal(_triggerId: string | undefined, _place: Place, actor: Actor, message: Message): Promise<void> {
+  /** Without a trigger it comes too late. */
+  async modal(triggerId: string | undefined, place: Place, actor: Actor, message: Message, late?: Message): Promise<void> {
     this.#draw(message);
     this.trouble("modal", message.template);
-    this.modals.push({ actor, message });
+    if (triggerId === undefined) await this.whisper(place, actor, late ?? message);
+    else this.modals.push({ actor, message });
+  }
+
+  async link({ channel, ts }: MessageRef): Promise<string> {
+    return `https://chat.example/archives/${channel}/p${ts.replace(".", "")}`;
+  }
+
+  async home(actor: Actor, message: Message): Promise<void> {
+    this.#draw(message);
+    this.trouble("home", message.template);
+    this.homes.push({ actor, message });
   }
 
   async upload(key: string, _place: Place, file: { readonly name: string; readonly content: string | Diagram }): Promise<void> {

@@ -35,7 +35,7 @@ afterEach(() => bench.close());
 describe("what a job left behind", () => {
   test("is cleared away once, after the result is safe: collections and the fix", async () => {
     await bench.ask();
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(log).toEqual([
       "read inc-1-collect",
       "release inc-1-collect of node2, its capture is stored",
@@ -52,7 +52,7 @@ describe("what a job left behind", () => {
   test("also of a job that did not run, and of one that is lost; the marker's job, too", async () => {
     bench.node.state = (phase) => (phase === "fix" ? { state: "lost", reason: "gone" } : undefined);
     await bench.ask();
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect(log.filter((line) => line.startsWith("release"))).toEqual(
       expect.arrayContaining(["release inc-1-fix of node2", "release inc-1-fix-status of node2"]),
     );
@@ -67,7 +67,7 @@ describe("what a job left behind", () => {
       if (phase === "fix") throw new TransportError("leaving: access denied", { retryable: false });
       return undefined;
     };
-    await bench.click("approve", BOB);
+    await bench.click("confirm", BOB);
     expect((await bench.proposal()).state).toBe("succeeded");
     expect(log.filter((line) => line.startsWith("release"))).toEqual(
       ["collect", "recheck", "fix-status", "verify"].map((job) => expect.stringContaining(`release inc-1-${job} of node2`)),

@@ -4,7 +4,7 @@ import type { FixRun, Job, JobState, Target, Transport } from "../../functions/t
 import { fault, fixed } from "./runbooks.ts";
 
 /** What a job of the workflow is for, by its id. */
-export type Phase = "collect" | "recheck" | "verify" | "fix" | "status";
+export type Phase = "collect" | "recheck" | "verify" | "fix" | "status" | "rollback";
 
 /** What the marker on the node says; "unreadable": the answer to the question is no answer. */
 export type Marker = "none" | "unfinished" | FixRun["outcome"] | "unreadable";
@@ -16,9 +16,10 @@ export type Marker = "none" | "unfinished" | FixRun["outcome"] | "unreadable";
 export class ScriptedNode implements Transport {
   readonly name = "scripted";
   /** What a collection sees. */
-  capture: (phase: Phase) => Capture = () => (this.fixRuns === 0 ? fault : fixed);
-  /** How often the fix ran here. */
+  capture: (phase: Phase, jobId: string) => Capture = () => (this.fixRuns > this.rollbackRuns ? fixed : fault);
+  /** How often the fix ran here, and the way back. */
   fixRuns = 0;
+  rollbackRuns = 0;
   /** All jobs that the node took, in order. */
   readonly jobs = new Map<string, Job>();
   /** Called before a job reaches the node: throws if it shall not. */
@@ -27,8 +28,11 @@ export class ScriptedNode implements Transport {
   afterStart: (phase: Phase) => void | Promise<void> = () => undefined;
   /** How a job is doing, where it is not simply done; throws if it cannot be seen. */
   state: (phase: Phase, polls: number) => JobState | undefined = () => undefined;
-  /** How the fix goes. */
+  /** How the fix goes, and the way back. */
   outcome: FixRun["outcome"] = "succeeded";
+  rollbackOutcome: FixRun["outcome"] = "succeeded";
+  /** What the fix tells of its commands. */
+  steps: (outcome: FixRun["outcome"]) => FixRun["steps"] = stepsOf;
   /** What its run marker says, unless it is the truth. */
   marker: Marker | undefined;
   /** Called when somebody looks for a job. */
@@ -43,6 +47,7 @@ export class ScriptedNode implements Transport {
     if (this.jobs.has(job.id)) throw new Error(`${job.id} was started twice`);
     this.jobs.set(job.id, job);
     if (phase === "fix" && this.outcome === "succeeded") this.fixRuns += 1;
+    if (phase === "rollback" && this.rollbackOutcome === "succeeded") this.rollbackRuns += 1;
     await this.afterStart(phase);
     return job.id;
   }
@@ -55,9 +60,13 @@ export class ScriptedNode implements Transport {
     this.#polls.set(handle, polls);
     const state = this.state(phase, polls);
     if (state !== undefined) return state;
-    if (phase === "fix") return printed(replayFix({ outcome: this.outcome, repeated: false, steps: stepsOf(this.outcome) }, job.nonce));
-    if (phase === "status") return printed(statusFrame(this.marker ?? (this.fixRuns > 0 ? "succeeded" : "none"), job.nonce));
-    return { ...printed(""), capture: this.capture(phase) };
+    if (phase === "fix") return printed(replayFix({ outcome: this.outcome, repeated: false, steps: this.steps(this.outcome) }, job.nonce));
+    if (phase === "rollback") return printed(replayFix({ outcome: this.rollbackOutcome, repeated: false, steps: stepsOf(this.rollbackOutcome) }, job.nonce));
+    if (phase === "status") {
+      const runs = handle.includes("-rollback-") ? this.rollbackRuns : this.fixRuns;
+      return printed(statusFrame(this.marker ?? (runs > 0 ? "succeeded" : "none"), job.nonce));
+    }
+    return { ...printed(""), capture: this.capture(phase, handle) };
   }
 
   async find(_target: Target, jobId: string): Promise<string | undefined> {
@@ -72,7 +81,7 @@ export class ScriptedNode implements Transport {
 }
 
 export function phaseOf(jobId: string): Phase {
-  return (/-(collect|recheck|verify|fix|status)$/.exec(jobId)?.[1] ?? "collect") as Phase;
+  return (/-(collect|recheck|verify|fix|status|rollback)$/.exec(jobId)?.[1] ?? "collect") as Phase;
 }
 
 /** A job that ended well and printed this. */

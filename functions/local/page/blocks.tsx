@@ -2,6 +2,7 @@ import { createContext, lazy, type ReactNode, Suspense, useContext, useId, useRe
 import type { Block, Element } from "../../slack/block-schema.ts";
 import { optionsOf } from "../../slack/elements.ts";
 import { Directory, RichText, Text } from "./rich-text.tsx";
+import { type Choice, FilterSelect } from "./select.tsx";
 
 /** What elements are wired to: the message or view around them. */
 export interface Surface {
@@ -113,12 +114,14 @@ function InputBlock({ block }: { block: Extract<Block, { type: "input" }> }): Re
         {block.optional === true ? <span className="faint"> (optional)</span> : null}
       </label>
       <ElementView block={block} element={block.element} id={id} />
-      {error === undefined ? null : (
-        <p className="error" role="alert">
-          {error}
-        </p>
-      )}
-      {block.hint === undefined ? null : <p className="faint">{block.hint.text}</p>}
+      <div id={`${id}-about`}>
+        {error === undefined ? null : (
+          <p className="error" role="alert">
+            {error}
+          </p>
+        )}
+        {block.hint === undefined ? null : <p className="faint">{block.hint.text}</p>}
+      </div>
     </div>
   );
 }
@@ -132,7 +135,17 @@ function ElementView({ block, element, id }: { block: Block; element: Element; i
   const one = typeof value === "string" ? value : undefined;
   const many = typeof value === "object" ? value : undefined;
   const enter = (now: string | readonly string[]) => surface?.enter(block, element, now);
-  const common = { id, "aria-label": id === undefined ? ("placeholder" in element ? element.placeholder?.text : undefined) : undefined, disabled: pending };
+  const about =
+    id === undefined
+      ? {}
+      : { "aria-describedby": `${id}-about`, "aria-invalid": surface?.errors[block.block_id ?? ""] !== undefined, "aria-required": required(block) };
+  const common = {
+    id,
+    ...about,
+    "aria-label": id === undefined ? ("placeholder" in element ? element.placeholder?.text : undefined) : undefined,
+    disabled: pending,
+    "data-focus": "focus_on_load" in element && element.focus_on_load === true ? true : undefined,
+  };
   const choose = (options: readonly { value: string; text: string }[], initial: string | undefined, placeholder: string) => (
     <select {...common} value={one ?? initial ?? ""} onChange={(event) => enter(event.target.value)}>
       <option value="" disabled>
@@ -149,8 +162,12 @@ function ElementView({ block, element, id }: { block: Block; element: Element; i
   switch (element.type) {
     case "button":
       return <ActionButton element={element} pending={pending} onPress={() => surface?.press(block, element)} />;
-    case "static_select":
-      return choose(offered, element.initial_option?.value, element.placeholder?.text ?? "Choose…");
+    case "static_select": {
+      const placeholder = element.placeholder?.text ?? "Choose…";
+      if (offered.length <= LONG) return choose(offered, element.initial_option?.value, placeholder);
+      const chosen = one ?? element.initial_option?.value ?? "";
+      return <FilterSelect field={common} choices={choicesOf(element)} chosen={chosen} placeholder={placeholder} onChoose={enter} />;
+    }
     case "overflow":
       return (
         <select {...common} aria-label="More" value="" onChange={(event) => enter(event.target.value)}>
@@ -231,6 +248,22 @@ function ElementView({ block, element, id }: { block: Block; element: Element; i
   }
   return null;
 }
+
+/** A menu with more choices is searched by typing. */
+const LONG = 12;
+
+/** What a menu offers, each with the name of its group. */
+function choicesOf(element: Extract<Element, { type: "static_select" }>): readonly Choice[] {
+  const groups = [
+    ...(element.options === undefined ? [] : [{ label: undefined, options: element.options }]),
+    ...(element.option_groups ?? []).map(({ label, options }) => ({ label: label.text, options })),
+  ];
+  return groups.flatMap(({ label, options }) =>
+    options.map(({ value, text }) => ({ value, text: text.text, ...(label === undefined ? {} : { group: label }) })),
+  );
+}
+
+const required = (block: Block): boolean => block.type === "input" && block.optional !== true;
 
 function ActionButton({ element, pending, onPress }: { element: Extract<Element, { type: "button" }>; pending: boolean; onPress: () => void }): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);

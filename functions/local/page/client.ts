@@ -1,9 +1,10 @@
 import { useEffect, useState } from "react";
 import type { Outcome } from "../interactions.ts";
+import type { Sample, SentSample } from "../sample-pages.ts";
 import type { WorkspaceState } from "../workspace.ts";
 
 /** What the page can do in the workspace; the names are those of the server's paths. */
-export type Gesture = "command" | "message" | "action" | "submit" | "close-modal" | "home" | "read";
+export type Gesture = "command" | "message" | "action" | "submit" | "close-modal" | "home" | "read" | "shortcut" | "invite";
 
 /** Tells the server what the person did. Never throws: a server that cannot be reached is an outcome too. */
 export async function send(gesture: Gesture, body: Record<string, unknown>): Promise<Outcome> {
@@ -12,6 +13,16 @@ export async function send(gesture: Gesture, body: Record<string, unknown>): Pro
     return (await response.json()) as Outcome;
   } catch {
     return { ok: false, error: "The local server does not answer. Is npm start still running?" };
+  }
+}
+
+/** Has a sample page sent. What was sent and answered, or a sentence for the person. */
+export async function sendPage(sample: Sample): Promise<SentSample | { readonly error: string }> {
+  try {
+    const response = await fetch("/workspace/page", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(sample) });
+    return (await response.json()) as SentSample | { readonly error: string };
+  } catch {
+    return { error: "The local server does not answer. Is npm start still running?" };
   }
 }
 

@@ -77,6 +77,12 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
       setProblem(`A command takes no files, as in Slack. Mention @${directory.app.name} instead.`);
       return;
     }
+    if (command !== null && command[1] === "/invite" && (command[2] ?? "").trim() === `@${directory.app.name}`) {
+      const outcome = await send("invite", { user: directory.me, channel });
+      if (outcome.ok) setText("");
+      else setProblem(outcome.error);
+      return;
+    }
     if (command !== null && command[1] !== directory.command.name) {
       setProblem(`${command[1]} is not a command here. Try ${directory.command.name} help.`);
       return;
@@ -256,7 +262,7 @@ function suggest(text: string, directory: WorkspaceState, inThread: boolean): re
   if (/^\/\S*$/.test(text) && !inThread && command.name.startsWith(text)) {
     return [{ name: `${command.name} ${command.usage}`, description: command.description, text: `${command.name} `, eager: true }];
   }
-  const [, before, word = ""] = /^(\/\S+ |.*@\S+ )(\S*)$/s.exec(text) ?? [];
+  const [, before, word = ""] = /^(\/\S+ |.*@\S+ )(.*)$/s.exec(text) ?? [];
   if (before?.endsWith(`${command.name} `) === true || before?.endsWith(`@${app.name} `) === true) {
     return directory.targets.filter((target) => target.name.includes(word.toLowerCase())).map((target) => ({ ...target, text: `${before}${target.name}` }));
   }

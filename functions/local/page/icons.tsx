@@ -15,6 +15,8 @@ const paths = {
   attach: "M20 11.5l-8.2 8.2a5 5 0 0 1-7.1-7.1l8.5-8.5a3.4 3.4 0 0 1 4.8 4.8l-8.4 8.4a1.8 1.8 0 0 1-2.5-2.5l7.6-7.6",
   person: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21c0-4 4-6 8-6s8 2 8 6",
   play: "M7 5l12 7-12 7z",
+  bell: "M5 17c2-2 2-4 2-7a5 5 0 0 1 10 0c0 3 0 5 2 7zM10 20h4",
+  more: "M5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM12 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM19 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
   alert: "M12 4 2.5 20h19zM12 10v5M12 17.5v.5",
 } as const;
 
@@ -105,6 +107,33 @@ const drawn: Readonly<Record<string, ReactNode>> = {
     <>
       <path d="M5 17c2-2 2-4 2-7a5 5 0 0 1 10 0c0 3 0 5 2 7z" fill="#e3a52b" />
       <circle cx="12" cy="19.5" r="2" fill="#b7791f" />
+    </>
+  ),
+  no_bell: (
+    <>
+      <path d="M5 17c2-2 2-4 2-7a5 5 0 0 1 10 0c0 3 0 5 2 7z" fill="#8a94a0" />
+      {stroke("M4 3.5l16 17", "#d92d3a", 2.4)}
+    </>
+  ),
+  telephone_receiver: stroke("M6 3.5c-2.5 2-2 6.5 2.5 11.5s9.5 5.5 11.5 3l-3.5-3.5-2.5 1.5c-2-1-4.5-3.5-5.5-5.5l1.5-2.5z", "#3f8fb5", 2.2),
+  hatching_chick: (
+    <>
+      <circle cx="12" cy="9" r="5.5" fill="#f2c037" />
+      {stroke("M10 8.5v.1M14 8.5v.1M12 10.5v.6", "#4a3800", 2)}
+      <path
+        d="M4.5 12l3 2 2.2-2 2.3 2 2.3-2 2.2 2 3-2c0 6-3 9.5-7.5 9.5S4.5 18 4.5 12z"
+        fill="#eef2f4"
+        stroke="#8494a3"
+        strokeWidth="1.4"
+        strokeLinejoin="round"
+      />
+    </>
+  ),
+  checkered_flag: (
+    <>
+      {stroke("M5 3v18", "#71808f", 2)}
+      <path d="M5 4h14v10H5z" fill="#eef2f4" stroke="#39434c" strokeWidth="1.2" />
+      <path d="M5 4h4.7v3.3H5zM14.3 4H19v3.3h-4.7zM9.7 7.3h4.6v3.4H9.7zM5 10.7h4.7V14H5zM14.3 10.7H19V14h-4.7z" fill="#39434c" />
     </>
   ),
   zap: <path d="M13.5 2 4.5 13.5h6L9.5 22l9-12h-6z" fill="#f2b01e" />,

@@ -1,8 +1,10 @@
-import { type ReactNode, useContext } from "react";
+import { type ReactNode, useContext, useState } from "react";
 import { parseMrkdwn } from "../mrkdwn.ts";
 import type { SeenMessage } from "../workspace.ts";
+import { send } from "./client.ts";
 import { FileCard } from "./files.tsx";
 import { Emoji, Icon } from "./icons.tsx";
+import { Menu } from "./menu.tsx";
 import { Directory, RichText } from "./rich-text.tsx";
 import { LiveBlocks } from "./surface.tsx";
 
@@ -23,6 +25,13 @@ export function MessageView({ message, user, follows, answers = [], onThread }: 
   const name = author?.bot === true ? author.name : (author?.realName ?? message.user);
   const shown = answers.filter((one) => one.onlyFor === undefined);
   const last = shown.at(-1);
+  const [problem, setProblem] = useState<string>();
+  const choose = async (callbackId: string) => {
+    const outcome = await send("shortcut", { user, channel: message.channel, ts: message.ts, callbackId });
+    setProblem(outcome.ok ? undefined : outcome.error);
+  };
+  const shortcuts = (directory?.shortcuts ?? []).map((one) => ({ name: one.name, run: () => void choose(one.callbackId) }));
+  const reply = onThread === undefined ? [] : [{ name: "Reply in thread", run: () => onThread(message.ts) }];
   const edited =
     message.edited === undefined ? null : (
       <span className="faint edited" title={new Date(Number(message.edited) * 1000).toString()}>
@@ -62,6 +71,11 @@ export function MessageView({ message, user, follows, answers = [], onThread }: 
           <LiveBlocks blocks={message.blocks} user={user} place={{ channel: message.channel, ts: message.ts }} />
         )}
         {follows ? edited : null}
+        {problem === undefined ? null : (
+          <p className="error" role="alert">
+            {problem}
+          </p>
+        )}
         {message.files.map((file) => (
           <FileCard key={file.id} file={file} />
         ))}
@@ -87,10 +101,15 @@ export function MessageView({ message, user, follows, answers = [], onThread }: 
           </button>
         )}
       </div>
-      {onThread === undefined || message.onlyFor !== undefined ? null : (
-        <button type="button" className="quiet hover-action" aria-label="Reply in thread" title="Reply in thread" onClick={() => onThread(message.ts)}>
-          <Icon name="reply" />
-        </button>
+      {message.onlyFor !== undefined || message.deleted === true ? null : (
+        <div className="tools">
+          {onThread === undefined ? null : (
+            <button type="button" className="quiet" aria-label="Reply in thread" title="Reply in thread" onClick={() => onThread(message.ts)}>
+              <Icon name="reply" />
+            </button>
+          )}
+          <Menu label="More about this message" items={[...reply, ...shortcuts]} />
+        </div>
       )}
     </article>
   );

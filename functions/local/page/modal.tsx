@@ -1,4 +1,4 @@
-import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { SeenView } from "../workspace.ts";
 import { send } from "./client.ts";
 import { Icon } from "./icons.tsx";
@@ -14,9 +14,14 @@ export function Modal({ view, user }: { view: SeenView; user: string }): ReactNo
   useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
+    element?.querySelector<HTMLElement>("[data-focus]")?.focus();
     // Closed before it is taken away: only then the focus goes back to where it was.
     return () => element?.close();
   }, []);
+  // What is wrong is read out, and can be mended at once.
+  useEffect(() => {
+    if (Object.keys(errors).length > 0) dialog.current?.querySelector<HTMLElement>(".wrong :is(input, textarea, select)")?.focus();
+  }, [errors]);
   const close = () => void send("close-modal", { user, viewId: view.id });
   const submit = async (event: FormEvent) => {
     event.preventDefault();

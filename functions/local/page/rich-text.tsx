@@ -117,8 +117,13 @@ function InlinePart({ one }: { one: Inline }): ReactNode {
     case "text":
       return one.style?.code === true ? one.text : withEmoji(one.text);
     case "link":
+      // a message of this workspace opens here
       return (
-        <a href={/^(https?:|mailto:)/.test(one.url) ? one.url : undefined} target="_blank" rel="noreferrer">
+        <a
+          href={/^(https?:|mailto:)/.test(one.url) ? one.url : undefined}
+          target={one.url.startsWith(`${location.origin}/`) ? undefined : "_blank"}
+          rel="noreferrer"
+        >
           {one.text ?? one.url}
         </a>
       );

@@ -4,7 +4,7 @@ import { Avatar } from "./message.tsx";
 import { Directory } from "./rich-text.tsx";
 
 interface SidebarProps {
-  /** What is open: a channel's id, or "home". */
+  /** What is open: a channel's id, "home" or "monitoring". */
   readonly open: string;
   readonly onOpen: (place: string) => void;
   readonly onUser: (user: string) => void;
@@ -48,6 +48,12 @@ export function Sidebar({ open, onOpen, onUser }: SidebarProps): ReactNode {
             .map((one) => place(one.id, <Avatar id={directory.app.user} />, `${one.name} (direct)`, unreadIn(one.id)))}
           {place("home", <Avatar id={directory.app.user} />, `${directory.app.name} home`, 0)}
         </ul>
+        {directory.samples === undefined ? null : (
+          <>
+            <h2>Monitoring</h2>
+            <ul>{place("monitoring", <Icon name="bell" />, "Sample pages", 0)}</ul>
+          </>
+        )}
       </div>
       <fieldset className="people">
         <legend>

@@ -1,9 +1,10 @@
-import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, BlockAction, ButtonAction, SlackActionMiddlewareArgs } from "@slack/bolt";
-import type { Click, Work } from "../../triage/ports.ts";
+import type { Click, Place, Work } from "../../triage/ports.ts";
+import { actorIn } from "../person.ts";
+import { shortHash } from "../short-hash.ts";
 
 /** The buttons on our messages, by action id. */
-export const BUTTONS = ["preview", "approve", "dismiss", "again"] as const satisfies readonly Click["action"][];
+export const BUTTONS = ["preview", "approve", "dismiss", "again", "reviewed"] as const satisfies readonly Click["action"][];
 
 /** A button: must answer within 3 seconds, so it only says who clicked what and hands the decision over. */
 export function button(work: Work, action: Click["action"]) {
@@ -21,18 +22,27 @@ const VALUE = /^([A-Za-z0-9_-]{1,64})(?: ([A-Za-z0-9_-]{1,80}))?$/;
 /** What a click says; undefined if its value is not one of ours. */
 export function readClick(body: BlockAction<ButtonAction>, payload: ButtonAction, action: Click["action"]): Click | undefined {
   const value = VALUE.exec(payload.value ?? "");
-  const channel = body.channel?.id;
-  if (value === null || channel === undefined) return undefined;
-  const message = body.message;
-  const thread = message === undefined ? undefined : ((message["thread_ts"] as string | undefined) ?? message.ts);
-  const key = [body.user.id, channel, message?.ts ?? "", payload.action_id, payload.action_ts].join("|");
+  if (value === null) return undefined;
+  const place = placeOf(body);
+  if (place === undefined) return undefined;
+  const key = [body.user.id, place.channel, body.message?.ts ?? "", payload.action_id, payload.action_ts];
   return {
-    id: `click-${createHash("sha256").update(key).digest("hex").slice(0, 20)}`,
+    id: `click-${shortHash(key, 20)}`,
     action,
     incident: value[1] as string,
     proposal: value[2],
-    actor: { id: body.user.id, team: body.team?.id ?? body.user.team_id ?? "" },
-    place: { channel, ...(thread === undefined ? {} : { thread }), ...(body.response_url === undefined ? {} : { responseUrl: body.response_url }) },
+    actor: actorIn(body),
+    place,
     triggerId: body.trigger_id,
   };
+}
+
+/** Where a click happened: in a thread; in the Home tab there is no channel, and the answer goes to the person directly. Undefined if neither is told. */
+export function placeOf(body: BlockAction<ButtonAction>): Place | undefined {
+  const channel = body.channel?.id ?? (body.view === undefined ? undefined : body.user.id);
+  if (channel === undefined) return undefined;
+  const { message } = body;
+  const thread = message === undefined ? undefined : ((message["thread_ts"] as string | undefined) ?? message.ts);
+  const responseUrl = body.response_url === undefined || body.response_url === "" ? {} : { responseUrl: body.response_url };
+  return { channel, ...(thread === undefined ? {} : { thread }), ...responseUrl };
 }

@@ -1,7 +1,10 @@
-import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, SlackEventMiddlewareArgs } from "@slack/bolt";
 import type { SharedFile, Work, WorkEvent } from "../../triage/ports.ts";
-import { parseCommand, triageRequest } from "./netcheck-command.ts";
+import { actorOf } from "../person.ts";
+import { shortHash } from "../short-hash.ts";
+import { parseChatCommand } from "./chat-command.ts";
+import { parseCommand, parseReport, triageRequest } from "./netcheck-command.ts";
+import { parseNodes } from "./nodes-command.ts";
 
 /**
  * A message with a mention of the bot, or a direct one: files, pasted outputs, or the name of a target. Must answer within 3 seconds, so it only reads
@@ -20,6 +23,10 @@ export interface MentionEvent {
   readonly subtype?: string;
   readonly channel_type?: string;
   readonly user?: string;
+  /** The workspace of who wrote it, in a channel that companies share; one of these. */
+  readonly user_team?: string;
+  readonly source_team?: string;
+  readonly team?: string;
   readonly bot_id?: string;
   readonly text?: string;
   readonly ts: string;
@@ -40,7 +47,7 @@ const MAX_FILES = 10;
 /** Kinds of messages that a person writes; the others are changes and notices. */
 const WRITTEN = new Set([undefined, "file_share", "thread_broadcast"]);
 
-type Asked = Exclude<WorkEvent, { kind: "click" | "page" }>;
+type Asked = Extract<WorkEvent, { kind: "triage" | "paste" | "report" | "command" | "fleet" }>;
 
 /**
  * What a message asks for; undefined if it is nothing to us. Slack tells a message with a file and a mention as `app_mention`, as `message`, or as both:
@@ -48,7 +55,12 @@ type Asked = Exclude<WorkEvent, { kind: "click" | "page" }>;
  */
 export function readMention(
   event: MentionEvent,
-  body: { readonly team_id?: string; readonly authorizations?: readonly { readonly user_id?: string }[] },
+  body: {
+    readonly team_id?: string;
+    readonly context_enterprise_id?: string | null;
+    readonly is_ext_shared_channel?: boolean;
+    readonly authorizations?: readonly { readonly user_id?: string }[];
+  },
 ): Asked | undefined {
   const { user, channel, ts } = event;
   // not from apps, ours included: two bots would talk for ever
@@ -59,17 +71,24 @@ export function readMention(
   if (event.type === "message" && !direct && !(event.subtype === "file_share" && bot !== undefined && said.includes(`<@${bot}`))) return undefined;
 
   const team = body.team_id ?? "";
-  const incident = `inc-${createHash("sha256").update([team, channel, ts].join("|")).digest("hex").slice(0, 12)}`;
+  const own = body.is_ext_shared_channel === true ? (event.user_team ?? event.source_team ?? event.team) : undefined;
+  const incident = `inc-${shortHash([team, channel, ts], 12)}`;
   const asker = {
     incident,
-    requester: { id: user, team },
+    requester: actorOf(user, team, body.context_enterprise_id ?? undefined, own),
     place: event.thread_ts === undefined ? { channel, thread: ts, fresh: true as const } : { channel, thread: event.thread_ts },
   };
   const words = withoutMention(said, bot);
   const files = (event.files ?? []).slice(0, MAX_FILES).map(sharedFile);
   if (words.includes("\n")) return { kind: "paste", request: { ...asker, files, text: words, problem: "" } };
   if (files.length > 0) return { kind: "paste", request: { ...asker, files, text: "", problem: "" } };
-  const asked = parseCommand(words);
+  const report = parseReport(words);
+  if (report?.kind === "report") return { kind: "report", request: { ...asker, about: report.about } };
+  const nodes = parseNodes(words);
+  if (nodes?.kind === "nodes") return { kind: "fleet", request: { ...asker, ask: nodes.ask } };
+  const command = parseChatCommand(words);
+  if (command !== undefined) return { kind: "command", request: { ...asker, text: command.text } };
+  const asked = report ?? nodes ?? parseCommand(words);
   if (asked.kind === "help") return { kind: "paste", request: { ...asker, files, text: "", problem: asked.problem } };
   return { kind: "triage", request: triageRequest(asked, asker) };
 }

@@ -1,7 +1,9 @@
-import { createHash } from "node:crypto";
 import type { AllMiddlewareArgs, SlackCommandMiddlewareArgs } from "@slack/bolt";
 import type { Message, TriageRequest, Work, WorkloadName } from "../../triage/ports.ts";
 import type { Renderer } from "../render.ts";
+import { shortHash } from "../short-hash.ts";
+import { parseChatCommand } from "./chat-command.ts";
+import { parseNodes } from "./nodes-command.ts";
 
 /** `/netcheck …`: must answer within 3 seconds, so it only reads the words and hands the work over. */
 export function netcheckCommand(work: Work, render: Renderer) {
@@ -11,13 +13,31 @@ export function netcheckCommand(work: Work, render: Renderer) {
       // biome-ignore lint/suspicious/noExplicitAny: our templates are validated, Bolt's block types are narrower
       await ack({ response_type: "ephemeral", text, blocks: blocks as any });
     };
-    const asked = parseCommand(command.text);
-    if (asked.kind === "help") return say({ template: "help", data: { problem: asked.problem } });
-    const request = triageRequest(asked, {
+    const report = parseReport(command.text) ?? parseNodes(command.text) ?? parseChatCommand(command.text);
+    const asked = report ?? parseCommand(command.text);
+    const by = {
       incident: incidentId(command.trigger_id),
       requester: { id: command.user_id, team: command.team_id },
       place: { channel: command.channel_id, responseUrl: command.response_url },
-    });
+    };
+    if (command.text.trim() === "") {
+      await work.start(by.incident, { kind: "ask", request: { ...by, triggerId: command.trigger_id } });
+      return ack();
+    }
+    if (asked.kind === "help") return say({ template: "help", data: { problem: asked.problem } });
+    if (asked.kind === "command") {
+      await work.start(by.incident, { kind: "command", request: { ...by, text: asked.text } });
+      return ack();
+    }
+    if (asked.kind === "nodes") {
+      await work.start(by.incident, { kind: "fleet", request: { ...by, ask: asked.ask } });
+      return ack();
+    }
+    if (asked.kind === "report") {
+      await work.start(by.incident, { kind: "report", request: { ...by, about: asked.about } });
+      return ack();
+    }
+    const request = triageRequest(asked, by);
     await work.start(request.incident, { kind: "triage", request });
     await ack();
   };
@@ -33,6 +53,20 @@ export function triageRequest(
   by: Pick<TriageRequest, "incident" | "requester" | "place">,
 ): TriageRequest {
   return { ...by, target, ...(against.length === 0 ? {} : { against }), ...(workload === undefined ? {} : { workload }) };
+}
+
+/** An id of an incident, as {@link incidentId} makes it, or as somebody may mistype it. */
+const INCIDENT = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Reads `report INC`; undefined if it is no such question. */
+export function parseReport(
+  text: string,
+): { readonly kind: "report"; readonly about: string } | { readonly kind: "help"; readonly problem: string } | undefined {
+  const [first, about, ...more] = text.trim().split(/\s+/);
+  if (first?.toLowerCase() !== "report") return undefined;
+  if (about === undefined) return { kind: "help", problem: 'A report on which incident? Its id is in its first message, as in "report inc-0123456789ab".' };
+  if (more.length === 0 && INCIDENT.test(about)) return { kind: "report", about };
+  return { kind: "help", problem: `"${[about, ...more].join(" ").slice(0, 80)}" is no id of an incident; write it as in "report inc-0123456789ab".` };
 }
 
 /** As many peers as one command may name. */
@@ -95,4 +129,4 @@ function parseWorkload(kind: WorkloadName["kind"], words: readonly string[]): As
 }
 
 /** The incident of a command: the same request delivered twice is the same incident. A trigger id is unique over all workspaces. */
-export const incidentId = (triggerId: string): string => `inc-${createHash("sha256").update(triggerId).digest("hex").slice(0, 12)}`;
+export const incidentId = (triggerId: string): string => `inc-${shortHash([triggerId], 12)}`;

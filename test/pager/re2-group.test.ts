@@ -1,0 +1,47 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { groupOf, re2 } from "../../functions/rules/re2-group.ts";
+
+test.each([
+  ["node ([a-z0-9-]+)", "disk of node web-1 is full", "web-1"],
+  ["^(.+):\\d+$", "10.0.3.4:9100", "10.0.3.4"],
+  ["(?i)HOST=(\\S+)", "x host=Node2 y", "Node2"],
+  ["\\b(i-[0-9a-f]{17})\\b", "(i-0123456789abcdef0)", "i-0123456789abcdef0"],
+  ["(?:a|ab)(c|bcd)", "abcd", "bcd"],
+  ["(a*)", "bbb", ""],
+  ["x(y)?z", "xz", undefined],
+  ["(é😀.)", "aé😀bc", "é😀b"],
+  ["(node\\d+)", "no such thing", undefined],
+])("%s in %s", (pattern, text, group) => {
+  expect(groupOf(pattern, text)).toBe(group);
+});
+
+/** Patterns that both engines understand in the same way. */
+const pattern = fc.letrec<{ node: string }>((tie) => ({
+  node: fc.oneof(
+    { depthSize: "small" },
+    fc.constantFrom("a", "b", "ab", "[ab]", ".", "a*", "b+?", "a?", "\\b", "^", "$", "(?:ab|a)", "[^a]"),
+    fc.tuple(tie("node"), tie("node")).map(([one, two]) => one + two),
+    fc.tuple(tie("node"), tie("node")).map(([one, two]) => `(?:${one}|${two})`),
+  ),
+})).node;
+
+test("it chooses the text that JavaScript's own engine chooses", () => {
+  fc.assert(
+    fc.property(pattern, pattern, pattern, fc.string({ unit: fc.constantFrom("a", "b", " "), maxLength: 12 }), (before, group, after, text) => {
+      const whole = `${before}(${group})${after}`;
+      expect(groupOf(whole, text), whole).toBe(new RegExp(whole).exec(text)?.[1]);
+    }),
+    { numRuns: 2000, seed: 6 },
+  );
+});
+
+test("a pattern that would take a backtracking engine for ever does not", () => {
+  const started = performance.now();
+  expect(groupOf("^(?:(?:a+)+)+(b)$", `${"a".repeat(1000)}c`)).toBeUndefined();
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
+test("what is no pattern says why", () => {
+  expect(() => re2("(")).toThrow(/missing|unexpected|parenthesis/i);
+});

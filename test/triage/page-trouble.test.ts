@@ -1,0 +1,75 @@
+import { afterEach, expect, test } from "vitest";
+import type { KnownAlert } from "../../functions/triage/page-alert.ts";
+import type { Ports } from "../../functions/triage/ports.ts";
+import { alertOf, PageBench, pagesConfig } from "./page-bench.ts";
+
+/** Pages while the store, the chat and the start of executions lose their answers: all is done once. */
+
+let bench: PageBench | undefined;
+afterEach(async () => bench?.close());
+
+const noAnswer = () => Object.assign(new Error("no answer"), { retryable: true });
+
+/** Its `change` goes through `then`, which is told what is changed. */
+const changing = (store: Ports["store"], then: (what: string, made: Promise<unknown>) => Promise<unknown>): Ports["store"] =>
+  new Proxy(store, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as unknown;
+      if (typeof method !== "function") return method;
+      if (name !== "change") return method.bind(target) as unknown;
+      return (kind: string, key: string, update: unknown) => then(`${kind} ${key}`, method.call(target, kind, key, update) as Promise<unknown>);
+    },
+  });
+
+test("answers get lost on the way: one message, one triage per node, each alert counted once", async () => {
+  const calls = new Map<string, number>();
+  let lost = 0;
+  /** The first answer about each thing is lost, and the third about an alert: each step does all of it, and is repeated. */
+  const losing = async <T>(what: string, made: Promise<T>): Promise<T> => {
+    const value = await made;
+    const call = (calls.get(what) ?? 0) + 1;
+    calls.set(what, call);
+    if (call !== 1 && !(call === 3 && what.startsWith("alert "))) return value;
+    lost += 1;
+    throw noAnswer();
+  };
+  bench = new PageBench(
+    (ports): Partial<Ports> => ({
+      store: changing(ports.store, (what, made) => (/^(?:alert|storm) /.test(what) ? losing(what, made) : made)),
+      work: { ...ports.work, start: (name, event) => losing(name, ports.work.start(name, event)) },
+    }),
+  );
+  bench.config = pagesConfig();
+  const alerts = [alertOf(), alertOf({ key: "a2", labels: { node: "node3" } }), alertOf({ key: "a3", labels: { node: "node3" } })];
+  expect(bench.outcome(await bench.deliver(alerts, {}, 240))).toBe("started");
+  expect(lost).toBeGreaterThanOrEqual(10);
+  expect(Object.keys(await bench.triages()).sort()).toEqual(["lab/node2", "lab/node3"]);
+  expect(bench.root()).toContain("3 alerts, 2 nodes, 2 triages");
+  for (const key of ["a1", "a2", "a3"]) {
+    const known = await bench.store.kept<KnownAlert>("alert", `generic/${key}`);
+    expect([known?.incidents.length, known?.times, known?.status]).toEqual([1, 1, "firing"]);
+  }
+});
+
+test("of a delivery that could not be put on record, the next one counts as the first", async () => {
+  let calls = 0;
+  // the step is tried five times; what takes it back comes then
+  bench = new PageBench(
+    (ports): Partial<Ports> => ({ store: changing(ports.store, (_, made) => (++calls > 5 ? made : made.then(() => Promise.reject(noAnswer())))) }),
+  );
+  bench.config = pagesConfig();
+  expect(bench.outcome(await bench.deliver([alertOf()], {}, 240))).toBe("FAILED");
+  expect(bench.outcome(await bench.deliver([alertOf()]))).toBe("started");
+});
+
+test("a message that Slack does not take for a while is posted once, and its edits come later", async () => {
+  bench = new PageBench();
+  bench.config = pagesConfig();
+  let tries = 0;
+  bench.chat.trouble = (call) => {
+    if ((call === "post" || call === "update") && ++tries % 3 !== 0) throw noAnswer();
+  };
+  await bench.deliver([alertOf()], {}, 300);
+  expect(Object.keys(await bench.triages())).toEqual(["lab/node2"]);
+  expect(bench.root()).toContain("likely cause found");
+});
