@@ -93,7 +93,7 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
     capture.outputs.forEach((output, i) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      expect(invented(path, allowed, without(capture, i), output), `without ${name}`).toEqual([]);
+      if (taken(2, path, i, "without")) expect(invented(path, allowed, without(capture, i), output), `without ${name}`).toEqual([]);
       if (taken(4, path, i, "failed")) expect(invented(path, allowed, failed, output), `failed: ${name}`).toEqual([]);
       const missing = changed(capture, i, { text: "", stderr: "", exitCode: 127 });
       if (taken(6, path, i, "missing")) expect(invented(path, allowed, missing, output), `not installed: ${name}`).toEqual([]);
