@@ -1,5 +1,6 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { ErrorObject, WireOperation } from "@aws/durable-execution-sdk-js";
+import { Statements } from "../store/sqlite-statements.ts";
 import type { Operation } from "./operation.ts";
 import { FileLockedError, openExclusive } from "./sqlite-file.ts";
 
@@ -24,8 +25,7 @@ export class EngineLockedError extends Error {
 /** The SQLite file of the engine: executions and their operations. Knows how to store them, not what they mean. Times are milliseconds since 1970. */
 export class History {
   readonly #db: DatabaseSync;
-  /** By their text: preparing one takes longer than running it. */
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #sql: Statements;
 
   /**
    * @param file made with its folder if need be, readable by its owner only; or ":memory:"
@@ -33,6 +33,7 @@ export class History {
    */
   constructor(file: string) {
     this.#db = open(file);
+    this.#sql = new Statements(this.#db);
   }
 
   close(): void {
@@ -41,26 +42,17 @@ export class History {
 
   /** All or nothing: an error takes back what `work` has written. */
   transaction<T>(work: () => T): T {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      this.#db.exec("COMMIT");
-      return result;
-    } catch (error) {
-      // After some errors (disk full) SQLite has rolled back by itself.
-      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    return this.#sql.transaction(work);
   }
 
   // ---- executions ----
 
   add(arn: string, name: string, input: string, now: number, expires: number): void {
-    this.#run("INSERT INTO execution(arn, name, input, status, started, expires) VALUES(?, ?, ?, 'RUNNING', ?, ?)", arn, name, input, now, expires);
+    this.#sql.run("INSERT INTO execution(arn, name, input, status, started, expires) VALUES(?, ?, ?, 'RUNNING', ?, ?)", arn, name, input, now, expires);
   }
 
   execution(arnOrName: string): (Execution & { readonly input: string; readonly failures: number }) | undefined {
-    const row = this.#row<ExecutionRow>("SELECT * FROM execution WHERE arn = ?1 OR name = ?1", arnOrName);
+    const row = this.#sql.row<ExecutionRow>("SELECT * FROM execution WHERE arn = ?1 OR name = ?1", arnOrName);
     if (!row) return undefined;
     const { arn, name, status, operations, input, failures } = row;
     const error = row.error === null ? undefined : (JSON.parse(row.error) as ErrorObject);
@@ -68,7 +60,7 @@ export class History {
   }
 
   running(arn: string): boolean {
-    return this.#row("SELECT 1 FROM execution WHERE arn = ? AND status = 'RUNNING'", arn) !== undefined;
+    return this.#sql.row("SELECT 1 FROM execution WHERE arn = ? AND status = 'RUNNING'", arn) !== undefined;
   }
 
   unfinished(): string[] {
@@ -78,7 +70,7 @@ export class History {
   /** Ends an execution; nothing of it is due any more. */
   end(arn: string, status: Execution["status"], result: string | undefined, error: ErrorObject | undefined, now: number): void {
     const text = error === undefined ? null : JSON.stringify(error);
-    this.#run(
+    this.#sql.run(
       "UPDATE execution SET status = ?, result = ?, error = ?, ended = ?, due = NULL, expires = NULL WHERE arn = ?",
       status,
       result ?? null,
@@ -86,35 +78,35 @@ export class History {
       now,
       arn,
     );
-    this.#run("UPDATE operation SET due = NULL WHERE arn = ?", arn);
+    this.#sql.run("UPDATE operation SET due = NULL WHERE arn = ?", arn);
   }
 
   /** Forgets executions that ended before a time. */
   purge(before: number): void {
-    this.#run("DELETE FROM execution WHERE ended < ?", before);
+    this.#sql.run("DELETE FROM execution WHERE ended < ?", before);
   }
 
   /** An invocation failed; the next one is due at `due`. */
   failed(arn: string, due: number): void {
-    this.#run("UPDATE execution SET failures = failures + 1, due = ? WHERE arn = ?", due, arn);
+    this.#sql.run("UPDATE execution SET failures = failures + 1, due = ? WHERE arn = ?", due, arn);
   }
 
   /** An invocation went well. */
   progressed(arn: string): void {
-    this.#run("UPDATE execution SET failures = 0 WHERE arn = ?", arn);
+    this.#sql.run("UPDATE execution SET failures = 0 WHERE arn = ?", arn);
   }
 
   /** Counts one operation more and returns how many there are. */
   count(arn: string): number {
-    this.#run("UPDATE execution SET operations = operations + 1 WHERE arn = ?", arn);
-    return this.#row<{ operations: number }>("SELECT operations FROM execution WHERE arn = ?", arn)?.operations ?? 0;
+    this.#sql.run("UPDATE execution SET operations = operations + 1 WHERE arn = ?", arn);
+    return this.#sql.row<{ operations: number }>("SELECT operations FROM execution WHERE arn = ?", arn)?.operations ?? 0;
   }
 
   // ---- operations ----
 
   /** @param changed whether the workflow is to be told */
   save(arn: string, { wire, due, expires, heartbeat }: Operation, changed: boolean): void {
-    this.#run(
+    this.#sql.run(
       `INSERT INTO operation(arn, id, status, callback, due, expires, heartbeat, changed, wire) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT(arn, id) DO UPDATE SET status = excluded.status, callback = excluded.callback, due = excluded.due,
           expires = excluded.expires, heartbeat = excluded.heartbeat, changed = excluded.changed, wire = excluded.wire`,
@@ -131,46 +123,46 @@ export class History {
   }
 
   operation(arn: string, id: string): Operation | undefined {
-    const row = this.#row<OperationRow>("SELECT * FROM operation WHERE arn = ? AND id = ?", arn, id);
+    const row = this.#sql.row<OperationRow>("SELECT * FROM operation WHERE arn = ? AND id = ?", arn, id);
     return row && operation(row);
   }
 
   callback(id: string): { readonly arn: string; readonly callback: Operation } | undefined {
-    const row = this.#row<OperationRow>("SELECT * FROM operation WHERE callback = ?", id);
+    const row = this.#sql.row<OperationRow>("SELECT * FROM operation WHERE callback = ?", id);
     return row && { arn: row.arn, callback: operation(row) };
   }
 
   /** All operations of an execution, in order of their start. */
   operations(arn: string): WireOperation[] {
-    return this.#rows<OperationRow>("SELECT * FROM operation WHERE arn = ? ORDER BY rowid", arn).map((row) => operation(row).wire);
+    return this.#sql.rows<OperationRow>("SELECT * FROM operation WHERE arn = ? ORDER BY rowid", arn).map((row) => operation(row).wire);
   }
 
   /** The operations that the workflow has not been told of yet; from now on it has. */
   takeChanged(arn: string): WireOperation[] {
-    const rows = this.#rows<OperationRow>("SELECT * FROM operation WHERE arn = ? AND changed = 1 ORDER BY rowid", arn);
-    if (rows.length > 0) this.#run("UPDATE operation SET changed = 0 WHERE arn = ? AND changed = 1", arn);
+    const rows = this.#sql.rows<OperationRow>("SELECT * FROM operation WHERE arn = ? AND changed = 1 ORDER BY rowid", arn);
+    if (rows.length > 0) this.#sql.run("UPDATE operation SET changed = 0 WHERE arn = ? AND changed = 1", arn);
     return rows.map((row) => operation(row).wire);
   }
 
   changed(arn: string): boolean {
-    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND changed = 1", arn) !== undefined;
+    return this.#sql.row("SELECT 1 FROM operation WHERE arn = ? AND changed = 1", arn) !== undefined;
   }
 
   /** True if a step waits for its next attempt to begin. */
   ready(arn: string): boolean {
-    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND status = 'READY'", arn) !== undefined;
+    return this.#sql.row("SELECT 1 FROM operation WHERE arn = ? AND status = 'READY'", arn) !== undefined;
   }
 
   /** True if something will wake the execution: a due time or an open callback. */
   suspended(arn: string): boolean {
-    return this.#row("SELECT 1 FROM operation WHERE arn = ? AND (due IS NOT NULL OR (callback IS NOT NULL AND status = 'STARTED'))", arn) !== undefined;
+    return this.#sql.row("SELECT 1 FROM operation WHERE arn = ? AND (due IS NOT NULL OR (callback IS NOT NULL AND status = 'STARTED'))", arn) !== undefined;
   }
 
   // ---- time ----
 
   /** The earliest time at which something is due. */
   nextDue(): number | undefined {
-    const row = this.#row<{ due: number | null }>(
+    const row = this.#sql.row<{ due: number | null }>(
       `SELECT min(due) AS due FROM (SELECT min(due) AS due FROM operation WHERE due IS NOT NULL
         UNION ALL SELECT min(due) FROM execution UNION ALL SELECT min(expires) FROM execution)`,
     );
@@ -184,7 +176,7 @@ export class History {
 
   /** Operations whose time has come. */
   due(now: number): { readonly arn: string; readonly operation: Operation }[] {
-    const rows = this.#rows<OperationRow>("SELECT * FROM operation WHERE due <= ? ORDER BY due, rowid", now);
+    const rows = this.#sql.rows<OperationRow>("SELECT * FROM operation WHERE due <= ? ORDER BY due, rowid", now);
     return rows.map((row) => ({ arn: row.arn, operation: operation(row) }));
   }
 
@@ -196,32 +188,11 @@ export class History {
   }
 
   invoked(arn: string): void {
-    this.#run("UPDATE execution SET due = NULL WHERE arn = ?", arn);
+    this.#sql.run("UPDATE execution SET due = NULL WHERE arn = ?", arn);
   }
 
   #arns(sql: string, ...values: SQLInputValue[]): string[] {
-    return this.#rows<{ arn: string }>(sql, ...values).map(({ arn }) => arn);
-  }
-
-  #row<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#statement(sql).get(...values) as T | undefined;
-  }
-
-  #rows<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#statement(sql).all(...values) as T[];
-  }
-
-  #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#statement(sql).run(...values);
-  }
-
-  /** @param sql one of the constant texts of this file */
-  #statement(sql: string): StatementSync {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const statement = this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
+    return this.#sql.rows<{ arn: string }>(sql, ...values).map(({ arn }) => arn);
   }
 }
 

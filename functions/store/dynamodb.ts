@@ -13,7 +13,7 @@ import {
   type TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
 import { canonical, chain } from "../triage/audit.ts";
-import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState } from "../triage/ports.ts";
+import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Reserved } from "../triage/ports.ts";
 import { checkDocument } from "./document.ts";
 import { type Place, take } from "./places.ts";
 import type { AuditedStore, Head } from "./verify.ts";
@@ -356,14 +356,8 @@ export class DynamoDbStore implements AuditedStore {
     );
   }
 
-  async reserve(
-    scope: string,
-    holder: string,
-    most: number,
-    keepMs: number | undefined,
-    at: Date,
-  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }> {
-    return this.#race<{ ok: boolean; holders: readonly string[] }>(`reserve ${scope} for ${holder}`, async () => {
+  async reserve(scope: string, holder: string, most: number, keepMs: number | undefined, at: Date): Promise<Reserved> {
+    return this.#race<Reserved>(`reserve ${scope} for ${holder}`, async () => {
       const { value: held, version } = (await this.#places(scope)) ?? { value: [], version: 0 };
       const { ok, holders, places } = take(held, { holder, most, keepMs, at: at.getTime() });
       return { result: { ok, holders }, ...(places === undefined ? {} : { writes: [this.#putPlaces(scope, places, version)] }) };

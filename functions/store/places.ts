@@ -1,3 +1,5 @@
+import type { Reserved } from "../triage/ports.ts";
+
 /** Who holds one of a limited number of places, and since when (milliseconds since 1970). */
 export interface Place {
   readonly holder: string;
@@ -7,12 +9,12 @@ export interface Place {
 /**
  * Takes a place where one is free. Whoever holds one already keeps it, and from now on.
  * @param keepMs milliseconds after which a place is free again; undefined: never by itself
- * @returns `holders`: who held the places before; `places`: who holds them now, undefined if nothing changed
+ * @returns `places`: who holds them now, undefined if nothing changed
  */
 export function take(
   held: readonly Place[],
   { holder, most, keepMs, at }: { readonly holder: string; readonly most: number; readonly keepMs: number | undefined; readonly at: number },
-): { readonly ok: boolean; readonly holders: readonly string[]; readonly places?: readonly Place[] } {
+): Reserved & { readonly places?: readonly Place[] } {
   const taken = held.filter((place) => keepMs === undefined || at - place.at < keepMs);
   const holders = taken.map((place) => place.holder);
   const own = taken.find((place) => place.holder === holder);

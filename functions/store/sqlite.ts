@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { canonical, chain } from "../triage/audit.ts";
-import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Store } from "../triage/ports.ts";
+import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Reserved, Store } from "../triage/ports.ts";
 import { checkDocument } from "./document.ts";
 import { take } from "./places.ts";
+import { Statements } from "./sqlite-statements.ts";
 import type { Head } from "./verify.ts";
 
 /**
@@ -13,12 +14,12 @@ import type { Head } from "./verify.ts";
  */
 export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
-  /** By their text: preparing one takes longer than running it. */
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #sql: Statements;
 
   /** @param file made with its folder if need be and readable by its owner only (captures are in it); or ":memory:" */
   constructor(file: string) {
     this.#db = open(file);
+    this.#sql = new Statements(this.#db);
   }
 
   close(): void {
@@ -28,11 +29,11 @@ export class SqliteStore implements Store {
   // ---- incidents ----
 
   async open(incident: Incident, event: AuditDraft): Promise<Incident> {
-    return this.#transaction(() => {
+    return this.#sql.transaction(() => {
       const old = this.#incident(incident.id);
       if (old) return old;
       const json = JSON.stringify(incident);
-      this.#run("INSERT INTO incident(id, created, json) VALUES(?, ?, ?)", incident.id, incident.createdAt, json);
+      this.#sql.run("INSERT INTO incident(id, created, json) VALUES(?, ?, ?)", incident.id, incident.createdAt, json);
       this.#append(incident.id, [event]);
       return JSON.parse(json) as Incident;
     });
@@ -43,17 +44,17 @@ export class SqliteStore implements Store {
   }
 
   async incidents(limit: number): Promise<readonly Incident[]> {
-    return this.#rows<{ json: string }>("SELECT json FROM incident ORDER BY created DESC, rowid DESC LIMIT ?", limit).map(
-      ({ json }) => JSON.parse(json) as Incident,
-    );
+    return this.#sql
+      .rows<{ json: string }>("SELECT json FROM incident ORDER BY created DESC, rowid DESC LIMIT ?", limit)
+      .map(({ json }) => JSON.parse(json) as Incident);
   }
 
   async update(id: string, change: Partial<Omit<Incident, "id">>, events: readonly AuditDraft[]): Promise<Incident> {
-    return this.#transaction(() => {
+    return this.#sql.transaction(() => {
       const old = this.#incident(id);
       if (!old) throw new Error(`store: could not update incident ${id}: there is none`);
       const json = JSON.stringify({ ...old, ...change, id });
-      this.#run("UPDATE incident SET json = ? WHERE id = ?", json, id);
+      this.#sql.run("UPDATE incident SET json = ? WHERE id = ?", json, id);
       this.#append(id, events);
       return JSON.parse(json) as Incident;
     });
@@ -62,11 +63,11 @@ export class SqliteStore implements Store {
   // ---- proposals ----
 
   async propose(proposal: Proposal, event: AuditDraft): Promise<Proposal> {
-    return this.#transaction(() => {
+    return this.#sql.transaction(() => {
       const old = this.#proposal(proposal.id);
       if (old) return old;
       const json = JSON.stringify(proposal);
-      this.#run("INSERT INTO proposal(id, json) VALUES(?, ?)", proposal.id, json);
+      this.#sql.run("INSERT INTO proposal(id, json) VALUES(?, ?)", proposal.id, json);
       this.#append(proposal.incident, [event]);
       return JSON.parse(json) as Proposal;
     });
@@ -86,13 +87,13 @@ export class SqliteStore implements Store {
     change: Partial<Omit<Proposal, "id" | "incident" | "hash">>,
     event: AuditDraft,
   ): Promise<{ readonly applied: boolean; readonly proposal: Proposal }> {
-    return this.#transaction(() => {
+    return this.#sql.transaction(() => {
       const old = this.#proposal(id);
       if (!old) throw new Error(`store: could not change proposal ${id}: there is none`);
       const stale = change.decisions !== undefined && canonical(change.decisions.slice(0, old.decisions.length)) !== canonical(old.decisions);
       if (stale || !from.includes(old.state)) return { applied: false, proposal: old };
       const json = JSON.stringify({ ...old, ...change, id, incident: old.incident, hash: old.hash });
-      this.#run("UPDATE proposal SET json = ? WHERE id = ?", json, id);
+      this.#sql.run("UPDATE proposal SET json = ? WHERE id = ?", json, id);
       this.#append(old.incident, [event]);
       return { applied: true, proposal: JSON.parse(json) as Proposal };
     });
@@ -101,34 +102,34 @@ export class SqliteStore implements Store {
   // ---- audit ----
 
   async record(incident: string, events: readonly AuditDraft[]): Promise<void> {
-    this.#transaction(() => this.#append(incident, events));
+    this.#sql.transaction(() => this.#append(incident, events));
   }
 
   async audit(incident?: string): Promise<readonly AuditEvent[]> {
     const rows =
       incident === undefined
-        ? this.#rows<{ json: string }>("SELECT json FROM audit ORDER BY global")
-        : this.#rows<{ json: string }>("SELECT json FROM audit WHERE incident = ? ORDER BY sequence", incident);
+        ? this.#sql.rows<{ json: string }>("SELECT json FROM audit ORDER BY global")
+        : this.#sql.rows<{ json: string }>("SELECT json FROM audit WHERE incident = ? ORDER BY sequence", incident);
     return rows.map(({ json }) => JSON.parse(json) as AuditEvent);
   }
 
   /** Where the chains should end: kept apart from the events, so that a chain that was cut off shows. */
   async heads(): Promise<readonly Head[]> {
-    const rows = this.#rows<{ incident: string; sequence: number; hash: string }>("SELECT incident, sequence, hash FROM head ORDER BY incident");
+    const rows = this.#sql.rows<{ incident: string; sequence: number; hash: string }>("SELECT incident, sequence, hash FROM head ORDER BY incident");
     return rows.map(({ incident, sequence, hash }) => ({ incident: incident === WHOLE ? undefined : incident, sequence, hash }));
   }
 
   /** Links the events behind what is there, within the transaction of the change that they record. Keys that are there already are skipped. */
   #append(incident: string, drafts: readonly AuditDraft[]): void {
     for (const draft of drafts) {
-      if (this.#row("SELECT 1 FROM audit WHERE incident = ? AND key = ?", incident, draft.key)) continue;
-      const last = this.#row<{ json: string }>("SELECT json FROM audit WHERE incident = ? ORDER BY sequence DESC LIMIT 1", incident);
-      const globalLast = this.#row<{ json: string }>("SELECT json FROM audit ORDER BY global DESC LIMIT 1");
+      if (this.#sql.row("SELECT 1 FROM audit WHERE incident = ? AND key = ?", incident, draft.key)) continue;
+      const last = this.#sql.row<{ json: string }>("SELECT json FROM audit WHERE incident = ? ORDER BY sequence DESC LIMIT 1", incident);
+      const globalLast = this.#sql.row<{ json: string }>("SELECT json FROM audit ORDER BY global DESC LIMIT 1");
       // What is hashed is what a reader will get back: plain JSON.
       const plain = JSON.parse(JSON.stringify(draft)) as AuditDraft;
       const event = chain(incident, plain, sealed(last), sealed(globalLast));
       const json = canonical(event);
-      this.#run(
+      this.#sql.run(
         "INSERT INTO audit(global, incident, sequence, key, json) VALUES(?, ?, ?, ?, ?)",
         event.globalSequence,
         incident,
@@ -142,7 +143,7 @@ export class SqliteStore implements Store {
   }
 
   #head(incident: string, sequence: number, hash: string): void {
-    this.#run(
+    this.#sql.run(
       "INSERT INTO head(incident, sequence, hash) VALUES(?, ?, ?) ON CONFLICT DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash",
       incident,
       sequence,
@@ -154,31 +155,31 @@ export class SqliteStore implements Store {
 
   async put(key: string, data: Uint8Array): Promise<void> {
     if (!/^[A-Za-z0-9_/.-]{1,200}$/.test(key)) throw new RangeError(`store: could not put ${JSON.stringify(key)}: a key has 1 to 200 of A-Z a-z 0-9 _ / . -`);
-    this.#run("INSERT INTO blob(key, data) VALUES(?, ?) ON CONFLICT DO UPDATE SET data = excluded.data", key, data);
+    this.#sql.run("INSERT INTO blob(key, data) VALUES(?, ?) ON CONFLICT DO UPDATE SET data = excluded.data", key, data);
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
-    return this.#row<{ data: Uint8Array }>("SELECT data FROM blob WHERE key = ?", key)?.data;
+    return this.#sql.row<{ data: Uint8Array }>("SELECT data FROM blob WHERE key = ?", key)?.data;
   }
 
   async change<T>(kind: string, key: string, update: (stored: T | undefined) => T | undefined): Promise<T | undefined> {
     checkDocument(kind, key);
-    return this.#transaction(() => {
-      const old = this.#row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
+    return this.#sql.transaction(() => {
+      const old = this.#sql.row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
       const made = update(old && (JSON.parse(old.json) as T));
       if (made === undefined) {
-        this.#run("DELETE FROM document WHERE kind = ? AND key = ?", kind, key);
+        this.#sql.run("DELETE FROM document WHERE kind = ? AND key = ?", kind, key);
         return undefined;
       }
       const json = JSON.stringify(made);
-      this.#run("INSERT INTO document(kind, key, json) VALUES(?, ?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", kind, key, json);
+      this.#sql.run("INSERT INTO document(kind, key, json) VALUES(?, ?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", kind, key, json);
       return JSON.parse(json) as T;
     });
   }
 
   async kept<T>(kind: string, key: string): Promise<T | undefined> {
     checkDocument(kind, key);
-    const row = this.#row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
+    const row = this.#sql.row<{ json: string }>("SELECT json FROM document WHERE kind = ? AND key = ?", kind, key);
     return row && (JSON.parse(row.json) as T);
   }
 
@@ -186,7 +187,7 @@ export class SqliteStore implements Store {
     kind: string,
     { prefix = "", limit, newestFirst = false }: { readonly prefix?: string; readonly limit: number; readonly newestFirst?: boolean },
   ): Promise<readonly { readonly key: string; readonly value: T }[]> {
-    const rows = this.#rows<{ key: string; json: string }>(
+    const rows = this.#sql.rows<{ key: string; json: string }>(
       `SELECT key, json FROM document WHERE kind = ? AND substr(key, 1, ?) = ? ORDER BY key ${newestFirst ? "DESC" : "ASC"} LIMIT ?`,
       kind,
       prefix.length,
@@ -197,92 +198,51 @@ export class SqliteStore implements Store {
   }
 
   async remember(key: string, message: MessageRef): Promise<void> {
-    this.#run("INSERT INTO message(key, json) VALUES(?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", key, JSON.stringify(message));
+    this.#sql.run("INSERT INTO message(key, json) VALUES(?, ?) ON CONFLICT DO UPDATE SET json = excluded.json", key, JSON.stringify(message));
   }
 
   async recall(key: string): Promise<MessageRef | undefined> {
-    const row = this.#row<{ json: string }>("SELECT json FROM message WHERE key = ?", key);
+    const row = this.#sql.row<{ json: string }>("SELECT json FROM message WHERE key = ?", key);
     return row && (JSON.parse(row.json) as MessageRef);
   }
 
   async lock(target: string, proposal: string): Promise<boolean> {
-    return this.#transaction(() => {
-      this.#run("INSERT INTO lock(target, proposal) VALUES(?, ?) ON CONFLICT DO NOTHING", target, proposal);
-      return this.#row("SELECT 1 FROM lock WHERE target = ? AND proposal = ?", target, proposal) !== undefined;
+    return this.#sql.transaction(() => {
+      this.#sql.run("INSERT INTO lock(target, proposal) VALUES(?, ?) ON CONFLICT DO NOTHING", target, proposal);
+      return this.#sql.row("SELECT 1 FROM lock WHERE target = ? AND proposal = ?", target, proposal) !== undefined;
     });
   }
 
   async unlock(target: string, proposal: string): Promise<void> {
-    this.#run("DELETE FROM lock WHERE target = ? AND proposal = ?", target, proposal);
+    this.#sql.run("DELETE FROM lock WHERE target = ? AND proposal = ?", target, proposal);
   }
 
-  async reserve(
-    scope: string,
-    holder: string,
-    most: number,
-    keepMs: number | undefined,
-    at: Date,
-  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }> {
-    return this.#transaction(() => {
-      const held = this.#rows<{ holder: string; at: number }>("SELECT holder, at FROM place WHERE scope = ? ORDER BY at, holder", scope);
+  async reserve(scope: string, holder: string, most: number, keepMs: number | undefined, at: Date): Promise<Reserved> {
+    return this.#sql.transaction(() => {
+      const held = this.#sql.rows<{ holder: string; at: number }>("SELECT holder, at FROM place WHERE scope = ? ORDER BY at, holder", scope);
       const { ok, holders, places } = take(held, { holder, most, keepMs, at: at.getTime() });
       if (places !== undefined) {
-        this.#run("DELETE FROM place WHERE scope = ?", scope);
-        for (const place of places) this.#run("INSERT INTO place(scope, holder, at) VALUES(?, ?, ?)", scope, place.holder, place.at);
+        this.#sql.run("DELETE FROM place WHERE scope = ?", scope);
+        for (const place of places) this.#sql.run("INSERT INTO place(scope, holder, at) VALUES(?, ?, ?)", scope, place.holder, place.at);
       }
       return { ok, holders };
     });
   }
 
   async release(scope: string, holder: string): Promise<void> {
-    this.#run("DELETE FROM place WHERE scope = ? AND holder = ?", scope, holder);
+    this.#sql.run("DELETE FROM place WHERE scope = ? AND holder = ?", scope, holder);
   }
 
   // ---- the file ----
 
   #incident(id: string): Incident | undefined {
-    const row = this.#row<{ json: string }>("SELECT json FROM incident WHERE id = ?", id);
+    const row = this.#sql.row<{ json: string }>("SELECT json FROM incident WHERE id = ?", id);
     return row && (JSON.parse(row.json) as Incident);
   }
 
   #proposal(id: string): Proposal | undefined {
-    const row = this.#row<{ json: string }>("SELECT json FROM proposal WHERE id = ?", id);
+    const row = this.#sql.row<{ json: string }>("SELECT json FROM proposal WHERE id = ?", id);
     return row && (JSON.parse(row.json) as Proposal);
-  }
-
-  #transaction<T>(work: () => T): T {
-    // IMMEDIATE: takes the write lock before the first read, so that nobody decides between our look and our change.
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      this.#db.exec("COMMIT");
-      return result;
-    } catch (error) {
-      // After some errors (disk full) SQLite has rolled back by itself.
-      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      throw error;
-    }
-  }
-
-  #row<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#statement(sql).get(...values) as T | undefined;
-  }
-
-  #rows<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#statement(sql).all(...values) as T[];
-  }
-
-  #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#statement(sql).run(...values);
-  }
-
-  /** @param sql one of the constant texts of this file */
-  #statement(sql: string): StatementSync {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const statement = this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
   }
 }
 

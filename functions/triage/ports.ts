@@ -840,18 +840,18 @@ export interface Store {
   unlock(target: string, proposal: string): Promise<void>;
   /**
    * Takes one of `most` places for `holder`, in one transaction: of callers at the same moment never more are told `ok` than there are places. Whoever holds one
-   * already keeps it, counted from `at` on. A place is free again `keepMs` milliseconds after it was taken; undefined: when it is released. `holders`: who held
-   * the places before this call. Whoever is among them took no new place, and has none to give back if the run does not happen.
+   * already keeps it, counted from `at` on. A place is free again `keepMs` milliseconds after it was taken; undefined: when it is released.
    */
-  reserve(
-    scope: string,
-    holder: string,
-    most: number,
-    keepMs: number | undefined,
-    at: Date,
-  ): Promise<{ readonly ok: boolean; readonly holders: readonly string[] }>;
+  reserve(scope: string, holder: string, most: number, keepMs: number | undefined, at: Date): Promise<Reserved>;
   /** Gives a place back; nothing happens if the holder has none. */
   release(scope: string, holder: string): Promise<void>;
+}
+
+/** What came of asking for a place. */
+export interface Reserved {
+  readonly ok: boolean;
+  /** Who held the places before. Whoever is among them took no new place, and has none to give back if the run does not happen. */
+  readonly holders: readonly string[];
 }
 
 // ---- chat --------------------------------------------------------------------------------------------------------------------------------
