@@ -1,11 +1,9 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { build as bundle, type Metafile, type Plugin } from "esbuild";
 import { drawHelp } from "../functions/slack/help.ts";
 import { loadTemplates } from "../functions/slack/render.ts";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
+import { NODE_BUNDLE, root, WITH_LIBRARIES } from "./bundling.ts";
 
 /**
  * What Bolt imports for its other receivers: 1.6 MB that AwsLambdaReceiver never touches (docs/performance.md). A module that does nothing stands in,
@@ -41,22 +39,12 @@ export interface Bundle {
 export async function bundleAck(folder: string): Promise<Bundle> {
   await rm(folder, { recursive: true, force: true });
   const { metafile } = await bundle({
-    entryPoints: [path.join(root, "functions/slack.ts")],
-    bundle: true,
     // the SDK is a chunk of its own, read at the first start of work
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node24",
-    // the SDK's ES modules: of these only what is used is taken
-    mainFields: ["module", "main"],
-    minify: true,
+    ...NODE_BUNDLE,
+    ...WITH_LIBRARIES,
+    entryPoints: [path.join(root, "functions/slack.ts")],
     metafile: true,
     outdir: folder,
-    outExtension: { ".js": ".mjs" },
-    absWorkingDir: root,
-    // CommonJS libraries ask for built-in modules by require
-    banner: { js: 'import{createRequire}from"node:module";const require=createRequire(import.meta.url);' },
     plugins: [withoutUnused],
     logLevel: "silent",
   });
