@@ -1,14 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { assembly } from "../assembly.ts";
 import { lambdaWork } from "../durable/lambda-work.ts";
 import { sharedImporter } from "../imports/shared.ts";
-import { pagersOut } from "../pager/out/pagers.ts";
 import { loadCatalogue } from "../rules/load.ts";
-import { personByEmail } from "../slack/by-email.ts";
-import { slackChat } from "../slack/chat.ts";
 import { slackClient } from "../slack/client.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
@@ -24,7 +21,6 @@ import { ssmTransport } from "../transports/ssm.ts";
 import type { Config } from "../triage/config.ts";
 import type { Context } from "../triage/context.ts";
 import type { Ports, Transport } from "../triage/ports.ts";
-import { configuredTargets } from "../triage/targets.ts";
 import { clusterSecrets } from "./cluster-secrets.ts";
 import { configSource } from "./config-source.ts";
 import { credentialsIn, environmentOf } from "./environment.ts";
@@ -65,17 +61,10 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   const store = meteredStore(new DynamoDbStore({ table: required("TABLE"), bucket: required("BUCKET") }), emfMeter("triage"));
   const tokenOf = clusterSecrets(variables);
   const transports = transportsOf(() => clusters, tokenOf);
+  const parts = { client, store, render, draw, log, pace: pace(), config, transports, secret: tokenOf };
   const ports: Ports = {
+    ...assembly({ ...parts, unavailable: 'on AWS: use "ssm" or "debug-pod"' }),
     work: lambdaWork({ functionName: required("TRIAGE_FUNCTION"), qualifier: required("TRIAGE_QUALIFIER") }),
-    targets: configuredTargets(
-      config,
-      async (transport, cluster, nameTag, labels) => (await transports[transport]?.discover?.(cluster, nameTag, labels)) ?? [],
-    ),
-    transport(name) {
-      const transport = transports[name];
-      if (transport === undefined) throw new Error(`the transport "${name}" is not available on AWS: use "ssm" or "debug-pod"`);
-      return transport;
-    },
     workloads: clusterWorkloads({
       clusters: async () => Object.entries((await config()).clusters).flatMap(([name, { debugPods }]) => (debugPods === undefined ? [] : [name])),
       cluster: async (name) => podCluster(name, (await config()).clusters[name]?.debugPods, tokenOf),
@@ -83,16 +72,6 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
     scripts,
     importer: sharedImporter({ fetch: slackFiles(client, () => token(false)), directory: emptyFolder("netcheck-incoming") }),
     store,
-    chat: slackChat({ client, store, render, draw, log, pace: pace() }),
-    pagers: pagersOut({ settings: async () => (await config()).pagers, secret: tokenOf, personOf: personByEmail(client) }),
-    members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
-    config,
-    now: () => new Date(),
-    random: (digits) =>
-      randomBytes(Math.ceil(digits / 2))
-        .toString("hex")
-        .slice(0, digits),
-    log,
   };
   return { ports, catalogue: loadCatalogue(join(root, "runbooks"), { tolerant: true }), report: loadReport(join(root, "templates/report.md.hbs")) };
 }

@@ -1,14 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WebClient } from "@slack/web-api";
+import { assembly } from "../assembly.ts";
 import { durableHandler } from "../durable/handler.ts";
 import { sharedImporter } from "../imports/shared.ts";
-import { pagersOut } from "../pager/out/pagers.ts";
 import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
-import { personByEmail } from "../slack/by-email.ts";
-import { slackChat } from "../slack/chat.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
 import { type Pace, unpaced } from "../slack/pace.ts";
@@ -23,7 +20,7 @@ import { scripts } from "../transports/script.ts";
 import { ssmTransport } from "../transports/ssm.ts";
 import { Config } from "../triage/config.ts";
 import type { Ports, Target, Transport, Work, WorkEvent, Workloads } from "../triage/ports.ts";
-import { configuredTargets, targetsOf } from "../triage/targets.ts";
+import { targetsOf } from "../triage/targets.ts";
 import { work } from "../triage/workflow.ts";
 import { Engine } from "./engine.ts";
 import { capturesOf } from "./nodes.ts";
@@ -104,29 +101,11 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
     start(client, pace = unpaced) {
       const ports: Ports = {
         work: engineWork,
-        targets: configuredTargets(
-          config,
-          async (transport, cluster, nameTag, labels) => (await transports[transport]?.discover?.(cluster, nameTag, labels)) ?? [],
-        ),
-        transport(name) {
-          const transport = transports[name];
-          if (transport === undefined) throw new Error(`the transport "${name}" is not available in local mode`);
-          return transport;
-        },
+        ...assembly({ client, pace, store, render, draw, log, config, transports, unavailable: "in local mode", secret: tokenOf }),
         ...(options.workloads === undefined ? {} : { workloads: options.workloads }),
         scripts,
         importer: sharedImporter({ fetch: slackFiles(client), directory: incoming }),
         store,
-        chat: slackChat({ client, store, render, draw, log, pace }),
-        pagers: pagersOut({ settings: async () => (await config()).pagers, secret: tokenOf, personOf: personByEmail(client) }),
-        members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
-        config,
-        now: () => new Date(),
-        random: (digits) =>
-          randomBytes(Math.ceil(digits / 2))
-            .toString("hex")
-            .slice(0, digits),
-        log,
       };
       engine.start(durableHandler<WorkEvent>((event, durable) => work({ durable, ports, catalogue, report }, event)));
     },
