@@ -1,6 +1,7 @@
 import { createContext, lazy, type ReactNode, Suspense, useContext, useId, useRef } from "react";
 import type { Block, Element } from "../../slack/block-schema.ts";
 import { optionsOf } from "../../slack/elements.ts";
+import { Problem } from "./problem.tsx";
 import { Directory, RichText, Text } from "./rich-text.tsx";
 import { type Choice, FilterSelect } from "./select.tsx";
 
@@ -115,11 +116,7 @@ function InputBlock({ block }: { block: Extract<Block, { type: "input" }> }): Re
       </label>
       <ElementView block={block} element={block.element} id={id} />
       <div id={`${id}-about`}>
-        {error === undefined ? null : (
-          <p className="error" role="alert">
-            {error}
-          </p>
-        )}
+        <Problem text={error} />
         {block.hint === undefined ? null : <p className="faint">{block.hint.text}</p>}
       </div>
     </div>

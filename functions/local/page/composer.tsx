@@ -3,6 +3,7 @@ import type { WorkspaceState } from "../workspace.ts";
 import { attach, send } from "./client.ts";
 import { size } from "./files.tsx";
 import { Icon } from "./icons.tsx";
+import { Problem } from "./problem.tsx";
 import { Directory } from "./rich-text.tsx";
 
 interface Suggestion {
@@ -155,11 +156,7 @@ export function Composer({ channel, threadTs, placeholder }: { channel: string; 
           ))}
         </div>
       )}
-      {problem === undefined ? null : (
-        <p className="error" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       {files.length === 0 ? null : (
         <ul className="attachments" aria-label="Attached files">
           {files.map((file, index) => (

@@ -4,6 +4,7 @@ import { send } from "./client.ts";
 import { Composer } from "./composer.tsx";
 import { Icon } from "./icons.tsx";
 import { Avatar, MessageView } from "./message.tsx";
+import { Problem } from "./problem.tsx";
 import { Directory } from "./rich-text.tsx";
 
 type SeenChannel = WorkspaceState["channels"][number];
@@ -191,11 +192,7 @@ function Welcome({ channel }: { channel: SeenChannel }): ReactNode {
           </li>
         ))}
       </ul>
-      {problem === undefined ? null : (
-        <p className="error" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
     </div>
   );
 }

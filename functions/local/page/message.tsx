@@ -5,6 +5,7 @@ import { send } from "./client.ts";
 import { FileCard } from "./files.tsx";
 import { Emoji, Icon } from "./icons.tsx";
 import { Menu } from "./menu.tsx";
+import { Problem } from "./problem.tsx";
 import { Directory, RichText } from "./rich-text.tsx";
 import { LiveBlocks } from "./surface.tsx";
 
@@ -71,11 +72,7 @@ export function MessageView({ message, user, follows, answers = [], onThread }: 
           <LiveBlocks blocks={message.blocks} user={user} place={{ channel: message.channel, ts: message.ts }} />
         )}
         {follows ? edited : null}
-        {problem === undefined ? null : (
-          <p className="error" role="alert">
-            {problem}
-          </p>
-        )}
+        <Problem text={problem} />
         {message.files.map((file) => (
           <FileCard key={file.id} file={file} />
         ))}

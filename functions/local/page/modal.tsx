@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, use
 import type { SeenView } from "../workspace.ts";
 import { send } from "./client.ts";
 import { Icon } from "./icons.tsx";
+import { Problem } from "./problem.tsx";
 import { type Entered, LiveBlocks, valuesOf } from "./surface.tsx";
 
 /** The app's modal on top of the page. Escape and the cross close it, Enter sends it off. */
@@ -55,11 +56,7 @@ export function Modal({ view, user }: { view: SeenView; user: string }): ReactNo
         </header>
         <div className="modal-body">
           <LiveBlocks blocks={view.blocks} user={user} place={{ viewId: view.id }} entered={entered} onEnter={setEntered} errors={errors} />
-          {problem === undefined ? null : (
-            <p className="error" role="alert">
-              {problem}
-            </p>
-          )}
+          <Problem text={problem} />
         </div>
         <footer>
           <button type="button" className="button" onClick={close}>

@@ -2,6 +2,7 @@ import { type ReactNode, useContext, useState } from "react";
 import type { SampleSource, SampleStatus, SentSample } from "../sample-pages.ts";
 import { sendPage } from "./client.ts";
 import { Icon } from "./icons.tsx";
+import { Problem } from "./problem.tsx";
 import { Directory } from "./rich-text.tsx";
 
 const TITLES: Readonly<Record<SampleSource, string>> = {
@@ -115,11 +116,7 @@ export function Monitoring({ about, onAbout, sent, onSent, onOpen }: MonitoringP
           </li>
         ))}
       </ul>
-      {problem === undefined ? null : (
-        <p className="error" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       <h2>Sent and answered</h2>
       {sent.length === 0 ? <p className="faint">Nothing has been sent from this tab yet.</p> : null}
       <ol className="sent" role="log" aria-label="Sent and answered">

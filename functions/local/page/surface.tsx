@@ -3,6 +3,7 @@ import type { Block, Element } from "../../slack/block-schema.ts";
 import { elementsOf } from "../../slack/elements.ts";
 import { Blocks, keyOf, SurfaceContext } from "./blocks.tsx";
 import { send } from "./client.ts";
+import { Problem } from "./problem.tsx";
 
 /** What was entered on a surface, by `blockId actionId`. */
 export type Entered = ReadonlyMap<string, string | readonly string[]>;
@@ -47,11 +48,7 @@ export function LiveBlocks({ blocks, user, place, entered: given, onEnter, error
   return (
     <SurfaceContext value={surface}>
       <Blocks blocks={blocks} />
-      {problem === undefined ? null : (
-        <p className="error" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
     </SurfaceContext>
   );
 }
