@@ -1,15 +1,17 @@
+import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { lines, type UnparsedLines } from "./fact.ts";
 
 /** One `Key=value` of an ini file (systemd, NetworkManager), with the file and section it stands in. */
-export interface IniSetting {
-  readonly line: number;
-  /** "" if the text does not tell. */
-  readonly file: string;
-  readonly section: string;
-  readonly key: string;
-  readonly value: string;
-}
+export const IniSetting = z.object({
+  line: z.int(),
+  /** "" if the output does not tell. */
+  file: z.string(),
+  section: z.string(),
+  key: z.string(),
+  value: z.string(),
+});
+export type IniSetting = z.infer<typeof IniSetting>;
 
 // grep -H puts the file before each line; no path of ours has a colon or a blank.
 const PREFIX = /^((?:\/[\w.@+-]{1,80}){1,12}):/;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { catsFiles, grepAnswered, grepsWholeFiles, iniSettings } from "./ini.ts";
+import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -18,14 +18,6 @@ const Device = z.object({
   /** "connected", "connected (externally)", "unmanaged", "unavailable", … */
   state: z.string(),
 });
-const Setting = z.object({
-  line: z.int(),
-  /** "" if the output does not tell. */
-  file: z.string(),
-  section: z.string(),
-  key: z.string(),
-  value: z.string(),
-});
 const Version = z.object({
   line: z.int(),
   /** "1.42.2" */
@@ -33,7 +25,7 @@ const Version = z.object({
   major: z.int(),
   minor: z.int(),
 });
-const NetworkManager = z.object({ devices: z.array(Device), settings: z.array(Setting), versions: z.array(Version) });
+const NetworkManager = z.object({ devices: z.array(Device), settings: z.array(IniSetting), versions: z.array(Version) });
 type NetworkManager = z.infer<typeof NetworkManager>;
 type Device = z.infer<typeof Device>;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { catsFiles, grepAnswered, grepsWholeFiles, iniSettings } from "./ini.ts";
+import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { ranked } from "./parts.ts";
 import { present } from "./present.ts";
 
@@ -11,14 +11,6 @@ import { present } from "./present.ts";
  *     /etc/systemd/networkd.conf.d/10-cni.conf:ManageForeignRoutes=no
  *     /usr/lib/systemd/network/99-default.link:MACAddressPolicy=persistent
  */
-const Setting = z.object({
-  line: z.int(),
-  /** "" if the output does not tell. */
-  file: z.string(),
-  section: z.string(),
-  key: z.string(),
-  value: z.string(),
-});
 const File = z.object({ line: z.int(), file: z.string() });
 const Managed = z.object({
   line: z.int(),
@@ -34,7 +26,7 @@ const Managed = z.object({
 });
 const Version = z.object({ line: z.int(), version: z.int() });
 const Networkd = z.object({
-  settings: z.array(Setting),
+  settings: z.array(IniSetting),
   /** Files that were read, those without settings too. */
   files: z.array(File),
   interfaces: z.array(Managed),
