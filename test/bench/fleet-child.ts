@@ -1,19 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { durableHandler } from "../../functions/durable/handler.ts";
-import { Engine } from "../../functions/local/engine.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
-import { SqliteStore } from "../../functions/store/sqlite.ts";
-import { scripts } from "../../functions/transports/script.ts";
 import { ssmTransport } from "../../functions/transports/ssm.ts";
 import { collect, examine } from "../../functions/triage/collect.ts";
 import { collectMany } from "../../functions/triage/collect-many.ts";
 import { Config } from "../../functions/triage/config.ts";
 import type { Context } from "../../functions/triage/context.ts";
 import { examineMany, loadFleetBatch } from "../../functions/triage/fleet.ts";
-import type { Batches, BatchJob, Chat, Durable, JobState, Ports, Target } from "../../functions/triage/ports.ts";
-import { configuredTargets } from "../../functions/triage/targets.ts";
+import type { Batches, BatchJob, Chat, Durable, JobState, Target } from "../../functions/triage/ports.ts";
 import { triage } from "../../functions/triage/workflow.ts";
+import { childPorts } from "./child-ports.ts";
 
 /**
  * One measurement in a process of its own: <runbooks> <folder for its files> <how many nodes> <fleet | each | collect | at-once | triage>. fleet: the nodes in batches; each: node by
@@ -35,8 +30,6 @@ const config = Config.parse({
   },
   policy: [{ id: "all", effect: "allow", approvers: ["U_ALICE"], selfApproval: true }],
 });
-const engine = new Engine({ file: join(folder, "engine.sqlite") });
-const store = new SqliteStore(join(folder, "store.sqlite"));
 const ssm = ssmTransport({ cluster: (name) => config.clusters[name] });
 let asked = (): void => undefined;
 const proposed = new Promise<void>((resolve) => (asked = resolve));
@@ -51,18 +44,8 @@ const chat: Chat = {
   home: async () => undefined,
   upload: async () => undefined,
 };
-const ports = {
-  targets: configuredTargets(async () => config),
-  transport: () => (mode === "at-once" ? { ...ssm, batches: { ...(ssm.batches as Batches), poll: atOnce } } : ssm),
-  scripts,
-  store,
-  chat,
-  members: async () => [],
-  config: async () => config,
-  now: () => new Date(),
-  random: (digits: number) => randomBytes(digits / 2).toString("hex"),
-  log: () => undefined,
-} as unknown as Ports;
+const reached = mode === "at-once" ? { ...ssm, batches: { ...(ssm.batches as Batches), poll: atOnce } } : ssm;
+const { engine, ports } = childPorts(folder, config, chat, reached);
 const catalogue = loadCatalogue(runbooks, { tolerant: true });
 
 /** What netcheck would do without streams. */
@@ -91,7 +74,7 @@ async function each(durable: Durable, context: Omit<Context, "durable">): Promis
 }
 
 const requester = { id: "U_ALICE", team: "T" };
-await store.open(
+await ports.store.open(
   { id: "inc-1", target: "prod", cluster: "prod", requester, createdAt: new Date().toISOString(), state: "collecting" },
   { key: "incident-opened", at: new Date().toISOString(), actor: requester, type: "incident-opened", data: {} },
 );

@@ -1,17 +1,13 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { durableHandler } from "../../functions/durable/handler.ts";
-import { Engine } from "../../functions/local/engine.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { loadTemplates } from "../../functions/slack/render.ts";
-import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { replayTransport } from "../../functions/transports/replay.ts";
-import { scripts } from "../../functions/transports/script.ts";
 import { Config } from "../../functions/triage/config.ts";
 import { loadFleet } from "../../functions/triage/fleet-report.ts";
-import type { Chat, Message, Ports, WorkEvent } from "../../functions/triage/ports.ts";
-import { configuredTargets } from "../../functions/triage/targets.ts";
+import type { Chat, Message, WorkEvent } from "../../functions/triage/ports.ts";
 import { work } from "../../functions/triage/workflow.ts";
+import { childPorts } from "./child-ports.ts";
 
 /**
  * `/netcheck nodes pool=green` in a process of its own: <root> <folder for its files> <how many nodes>. Every tenth node replays a recorded fault, the others
@@ -47,20 +43,7 @@ const chat = {
   modal: async () => call("modal"),
   upload: async () => call("upload"),
 } as Partial<Chat> as Chat;
-const engine = new Engine({ file: join(folder, "engine.sqlite") });
-const store = new SqliteStore(join(folder, "store.sqlite"));
-const ports = {
-  targets: configuredTargets(async () => config),
-  transport: () => replay,
-  scripts,
-  store,
-  chat,
-  members: async () => [],
-  config: async () => config,
-  now: () => new Date(),
-  random: (digits: number) => randomBytes(digits / 2).toString("hex"),
-  log: () => undefined,
-} as unknown as Ports;
+const { engine, ports } = childPorts(folder, config, chat, replay);
 const catalogue = loadCatalogue(join(root, "runbooks"), { tolerant: true });
 engine.start(durableHandler<WorkEvent>((event, durable) => work({ durable, ports, catalogue, report: () => "" }, event)));
 const started = performance.now();

@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { bundleChild } from "./child.ts";
 import { type Figure, ms, run } from "./measure.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -24,17 +24,7 @@ interface Inner {
 
 /** `/netcheck nodes pool=green` on replayed nodes: from the command to the table, with every message drawn as for Slack. Baseline: the same for one node, so many times. */
 export async function benchFleetNodes(folder: string, sizes: readonly number[] = Object.keys(LIMITS).map(Number)): Promise<Figure[]> {
-  const child = join(folder, "fleet-nodes-child.mjs");
-  await build({
-    entryPoints: [fileURLToPath(new URL("fleet-nodes-child.ts", import.meta.url))],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node24",
-    outfile: child,
-    banner: { js: 'import{createRequire as toRequire}from"node:module";const require=toRequire(import.meta.url);' },
-    logLevel: "warning",
-  });
+  const child = await bundleChild("fleet-nodes-child", folder);
   const measure = async (nodes: number): Promise<Inner> => {
     const files = mkdtempSync(join(folder, `fleet-nodes-${nodes}-`));
     const inner = JSON.parse((await run([process.execPath, child, root, files, String(nodes)])).stdout) as Inner;

@@ -1,7 +1,6 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import type { Capture } from "../../functions/facts/capture.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
@@ -10,6 +9,7 @@ import { ssmDocument } from "../../functions/transports/ssm-document.ts";
 import { collectionPlan } from "../../functions/triage/plan.ts";
 import { collectorAnswer } from "../emulators/collector.ts";
 import { startSsm } from "../emulators/ssm.ts";
+import { bundleChild } from "./child.ts";
 import { type Figure, ms, run } from "./measure.ts";
 
 const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
@@ -43,17 +43,7 @@ interface Inner {
 
 /** Collecting and diagnosing many nodes through Systems Manager's own protocol. Nodes answer at once with recorded outputs, every tenth with a fault. */
 export async function benchFleet(folder: string): Promise<Figure[]> {
-  const child = join(folder, "fleet-child.mjs");
-  await build({
-    entryPoints: [fileURLToPath(new URL("fleet-child.ts", import.meta.url))],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node24",
-    outfile: child,
-    banner: { js: 'import{createRequire as toRequire}from"node:module";const require=toRequire(import.meta.url);' },
-    logLevel: "warning",
-  });
+  const child = await bundleChild("fleet-child", folder);
   const plan = collectionPlan(loadCatalogue(runbooks, { tolerant: true }), "netcheck");
   const capture = (name: string) => readCaptureFiles(join(runbooks, "rules", RULE, "fixtures", name));
   const [fault, healthy] = [await capture("lab-fault"), await capture("lab-healthy")];

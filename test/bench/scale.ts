@@ -1,11 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { bundleChild } from "./child.ts";
 import { kubeRules } from "./kube-rules.ts";
 import { type Figure, median, ms, run, sideBySide, times } from "./measure.ts";
 
-const source = fileURLToPath(new URL("scale-child.ts", import.meta.url));
 const count = new Intl.NumberFormat("en-US");
 
 interface Inner {
@@ -18,17 +17,7 @@ interface Inner {
 export async function benchScale(folder: string): Promise<Figure[]> {
   const figures: Figure[] = [];
   // as in production, without the reader of TypeScript in memory
-  const child = join(folder, "scale-child.mjs");
-  await build({
-    entryPoints: [source],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node24",
-    outfile: child,
-    banner: { js: BANNER },
-    logLevel: "warning",
-  });
+  const child = await bundleChild("scale-child", folder);
   const inner = innerOf(child);
   for (const lines of [10_000, 100_000, 1_000_000]) {
     const capture = captureOf(join(folder, `scale-${lines}`), kubeRules(lines));
@@ -82,7 +71,6 @@ export async function benchScale(folder: string): Promise<Figure[]> {
 
 // as functions/cli.ts sets it
 const NURSERY = ["--max-semi-space-size=4"];
-const BANNER = 'import{createRequire}from"node:module";const require=createRequire(import.meta.url);';
 const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
 
 const innerOf =
