@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
 import { readFacts } from "../functions/facts/read.ts";
 import { type Answer, type Packet, routeTables, type Sources } from "../functions/facts/route-lookup-evaluator.ts";
+import { cpuMs } from "./cpu-time.ts";
 
 /**
  * Each case of test/route-lookup was set up in a network namespace (`setup`); `outputs` are the node's own, and `answer` is what `ip route get` said there.
@@ -123,9 +124,9 @@ describe("what is not known is not guessed", () => {
 
   test("many unknown rules take linear time", () => {
     const rules = Array.from({ length: 5000 }, (_, i) => `${i + 1}: from all fwmark ${i + 1} lookup 9\n`).join("");
-    const started = performance.now();
+    const started = cpuMs();
     expect(tables(`${rules}32766: from all lookup main\n`, "default via 10.1.0.2 dev eth1 \n").lookup(packet).outcome).toBe("undetermined");
-    expect(performance.now() - started).toBeLessThan(5000);
+    expect(cpuMs() - started).toBeLessThan(5000);
   });
 });
 
@@ -164,9 +165,9 @@ describe("the probes of a node", () => {
   test("a full table costs little", () => {
     const routes = Array.from({ length: 20_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24 via 192.0.2.1 dev eth0 proto bird \n`).join("");
     const pods = Array.from({ length: 400 }, (_, i) => `172.16.${i >> 8}.${i & 255} dev cali${i.toString(16).padStart(11, "0")} scope link \n`).join("");
-    const started = performance.now();
+    const started = cpuMs();
     const rows = probesOf({ "ip route": `default via 192.0.2.1 dev eth0 \n192.0.2.0/24 dev eth0 proto kernel scope link src 192.0.2.9 \n${routes}${pods}` });
     expect(pick(rows, "pod", "asExpected")).toHaveLength(300);
-    expect(performance.now() - started).toBeLessThan(8000);
+    expect(cpuMs() - started).toBeLessThan(8000);
   });
 });

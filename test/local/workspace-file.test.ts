@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { LogLevel, WebClient } from "@slack/web-api";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Workspace, type WorkspaceState } from "../../functions/local/workspace.ts";
+import { cpuMs } from "../cpu-time.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 const channel = "C_INCIDENTS";
@@ -71,16 +72,16 @@ describe("a workspace in a file", () => {
 
   test("2,000 messages with an edit each are written and read in seconds", () => {
     const one = new Workspace({ file });
-    const started = performance.now();
+    const started = cpuMs();
     for (let index = 0; index < 2000; index++) {
       const blocks = JSON.stringify([section(`message ${index} ${"x".repeat(1000)}`), button]);
       const { ts } = one.api("chat.postMessage", { channel, blocks }, one.botToken).body;
       one.api("chat.update", { channel, ts, text: `edited ${index}` }, one.botToken);
     }
-    const written = performance.now();
+    const written = cpuMs();
     one.close();
     const again = new Workspace({ file });
-    const read = performance.now() - written;
+    const read = cpuMs() - written;
     expect(again.chat.messages(channel)).toHaveLength(2000);
     expect(again.chat.messages(channel).at(-1)?.text).toBe("edited 1999");
     again.close();

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { groupOf, re2 } from "../../functions/rules/re2-group.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 test.each([
   ["node ([a-z0-9-]+)", "disk of node web-1 is full", "web-1"],
@@ -37,9 +38,9 @@ test("it chooses the text that JavaScript's own engine chooses", () => {
 });
 
 test("a pattern that would take a backtracking engine for ever does not", () => {
-  const started = performance.now();
+  const started = cpuMs();
   expect(groupOf("^(?:(?:a+)+)+(b)$", `${"a".repeat(1000)}c`)).toBeUndefined();
-  expect(performance.now() - started).toBeLessThan(2000);
+  expect(cpuMs() - started).toBeLessThan(2000);
 });
 
 test("what is no pattern says why", () => {
