@@ -6,7 +6,16 @@ export default defineConfig({
     // one less than there are cores unless told: of two cores that would be one
     maxWorkers: 2,
     projects: [
-      { test: { name: "unit", testTimeout: 30_000, hookTimeout: 30_000, include: ["test/**/*.test.ts"], exclude: ["test/lab/**", "test/e2e/**"] } },
+      {
+        test: {
+          name: "unit",
+          globalSetup: "test/bundled-cli.ts",
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/lab/**", "test/e2e/**"],
+        },
+      },
       { test: { name: "lab", maxConcurrency: 4, include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 } },
     ],

@@ -4,13 +4,11 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { asBundled, NODE_BUNDLE, root } from "./bundling.ts";
 
-const folder = path.join(root, "dist/cli");
-
 /**
- * Bundles the `netcheck` command into dist/cli/cli.mjs, with what a command needs in chunks of their own: reading a hundred files of TypeScript takes
- * longer than most of its work. Run by `npm ci` (prepare). @throws the bundler's error, with file and line
+ * Bundles the `netcheck` command into a folder of the repository that is emptied first, with what a command needs in chunks of their own: reading a hundred files of TypeScript takes
+ * longer than most of its work. Run by `npm ci` (prepare). @returns the program. @throws the bundler's error, with file and line
  */
-export async function bundleCli(): Promise<string> {
+export async function bundleCli(folder = path.join(root, "dist/cli")): Promise<string> {
   await rm(folder, { recursive: true, force: true });
   await build({
     ...NODE_BUNDLE,

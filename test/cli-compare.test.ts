@@ -1,10 +1,10 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { type Ran, runCli } from "./run-cli.ts";
 
 /** `netcheck compare` as a process: what it prints, where, and with which exit code. */
 
@@ -17,13 +17,7 @@ const scratch = mkdtempSync(join(tmpdir(), "netcheck-compare-"));
 vi.setConfig({ testTimeout: 60_000 });
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-function netcheck(...args: string[]): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, [join(root, "functions/cli.ts"), "compare", ...args], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
-  const said = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
-  return new Promise((resolve, reject) => child.on("error", reject).on("close", (code) => resolve({ code, ...said })));
-}
+const netcheck = (...args: string[]): Promise<Ran> => runCli(["compare", ...args], scratch);
 
 const Line = z.strictObject({ command: z.string().min(1), file: z.string().min(1), line: z.int().min(1), text: z.string().min(1) });
 /** Key by key: nothing missing, nothing more. */

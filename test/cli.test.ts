@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, inject, test, vi } from "vitest";
 import { z } from "zod";
 import { SqliteStore } from "../functions/store/sqlite.ts";
 import { type Ran, runCli } from "./run-cli.ts";
@@ -13,7 +13,6 @@ import { draft, incident } from "./store/drafts.ts";
 /** The `netcheck` command as a process: what it prints, where, and with which exit code (DESIGN C4, C5). */
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const cli = join(root, "functions/cli.ts");
 const scratch = mkdtempSync(join(tmpdir(), "netcheck-cli-"));
 // every case starts processes
 vi.setConfig({ testTimeout: 60_000 });
@@ -185,7 +184,7 @@ describe("diagnose", () => {
   });
 
   test("a reader that goes away early (| head) is no error", async () => {
-    const child = spawn(process.execPath, [cli, "facts", "list", "--json"], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [inject("cli"), "facts", "list", "--json"], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.destroy();
     let stderr = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));

@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
-
-const cli = fileURLToPath(new URL("../functions/cli.ts", import.meta.url));
+import { inject } from "vitest";
 
 export interface Ran {
   readonly code: number | null;
@@ -11,7 +9,7 @@ export interface Ran {
 
 /** Runs the `netcheck` command as a process of its own, with nothing in its environment but PATH and `env`. */
 export function runCli(args: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [cli, ...args], { cwd, env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [inject("cli"), ...args], { cwd, env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: ["ignore", "pipe", "pipe"] });
   const said = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
