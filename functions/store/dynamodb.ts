@@ -3,7 +3,6 @@ import { DynamoDBClient, TransactionCanceledException } from "@aws-sdk/client-dy
 import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import {
   BatchGetCommand,
-  DeleteCommand,
   DynamoDBDocumentClient,
   GetCommand,
   PutCommand,
@@ -334,28 +333,6 @@ export class DynamoDbStore implements AuditedStore {
     return item && (JSON.parse(item.json) as MessageRef);
   }
 
-  async lock(target: string, proposal: string): Promise<boolean> {
-    return this.#unlessRefused(
-      new PutCommand({
-        TableName: this.#table,
-        Item: { pk: `L#${target}`, sk: "lock", proposal },
-        ConditionExpression: "attribute_not_exists(pk) OR proposal = :proposal",
-        ExpressionAttributeValues: { ":proposal": proposal },
-      }),
-    );
-  }
-
-  async unlock(target: string, proposal: string): Promise<void> {
-    await this.#unlessRefused(
-      new DeleteCommand({
-        TableName: this.#table,
-        Key: { pk: `L#${target}`, sk: "lock" },
-        ConditionExpression: "proposal = :proposal",
-        ExpressionAttributeValues: { ":proposal": proposal },
-      }),
-    );
-  }
-
   async reserve(scope: string, holder: string, most: number, keepMs: number | undefined, at: Date): Promise<Reserved> {
     return this.#race<Reserved>(`reserve ${scope} for ${holder}`, async () => {
       const { value: held, version } = (await this.#places(scope)) ?? { value: [], version: 0 };
@@ -392,16 +369,6 @@ export class DynamoDbStore implements AuditedStore {
           throw new Error(`store: could not ${what}: ${MAX_TRIES} times somebody else wrote first. Nothing was changed; try again`, { cause: error });
         await pause(Math.min(MAX_PAUSE_MS, 10 * 2 ** tries));
       }
-    }
-  }
-
-  async #unlessRefused(command: PutCommand | DeleteCommand): Promise<boolean> {
-    try {
-      await this.#db.send(command as PutCommand);
-      return true;
-    } catch (error) {
-      if ((error as Error).name === "ConditionalCheckFailedException") return false;
-      throw error;
     }
   }
 

@@ -151,7 +151,7 @@ export class SqliteStore implements Store {
     );
   }
 
-  // ---- data, messages, locks, places ----
+  // ---- data, messages, places ----
 
   async put(key: string, data: Uint8Array): Promise<void> {
     if (!/^[A-Za-z0-9_/.-]{1,200}$/.test(key)) throw new RangeError(`store: could not put ${JSON.stringify(key)}: a key has 1 to 200 of A-Z a-z 0-9 _ / . -`);
@@ -204,17 +204,6 @@ export class SqliteStore implements Store {
   async recall(key: string): Promise<MessageRef | undefined> {
     const row = this.#sql.row<{ json: string }>("SELECT json FROM message WHERE key = ?", key);
     return row && (JSON.parse(row.json) as MessageRef);
-  }
-
-  async lock(target: string, proposal: string): Promise<boolean> {
-    return this.#sql.transaction(() => {
-      this.#sql.run("INSERT INTO lock(target, proposal) VALUES(?, ?) ON CONFLICT DO NOTHING", target, proposal);
-      return this.#sql.row("SELECT 1 FROM lock WHERE target = ? AND proposal = ?", target, proposal) !== undefined;
-    });
-  }
-
-  async unlock(target: string, proposal: string): Promise<void> {
-    this.#sql.run("DELETE FROM lock WHERE target = ? AND proposal = ?", target, proposal);
   }
 
   async reserve(scope: string, holder: string, most: number, keepMs: number | undefined, at: Date): Promise<Reserved> {
@@ -280,7 +269,6 @@ function open(file: string): DatabaseSync {
       CREATE TABLE IF NOT EXISTS blob(key TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS document(kind TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(kind, key)) STRICT;
       CREATE TABLE IF NOT EXISTS message(key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
-      CREATE TABLE IF NOT EXISTS lock(target TEXT PRIMARY KEY, proposal TEXT NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS place(scope TEXT NOT NULL, holder TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(scope, holder)) STRICT;
       PRAGMA user_version = ${SCHEMA_VERSION};
       COMMIT`);

@@ -83,12 +83,27 @@ async function approvalProblem({ ports, catalogue }: Context, proposal: Proposal
   return enough(standing, needed) ? "" : `the policy no longer allows it: an approval does not count any more${why}`;
 }
 
+/**
+ * Nobody holds a place longer than this, in milliseconds: a run takes minutes, and one whose execution died for good must not keep its node, or a limit, for
+ * ever. That nothing runs twice does not hang on it: the node's own marker sees to that.
+ */
+const LEASE_MS = 24 * 3_600_000;
+
+/** A node as a place: one run at a time. */
+const nodeOf = (proposal: Proposal): string => `node/${proposal.cluster}/${proposal.target}`;
+
+/** Takes the node for a run. Taken again by the same run it is its own. @returns why not, as a clause for people; "" if it is taken */
+export async function takeNode({ store, now }: Ports, proposal: Proposal): Promise<string> {
+  const { ok, holders } = await store.reserve(nodeOf(proposal), proposal.id, 1, LEASE_MS, now());
+  return ok ? "" : `another fix is running on this node: ${holders.join(", ")}`;
+}
+
 /** Takes a place of each limit, or none: `full` says which statement's limit is used up, and by whom. */
 async function reserve(ports: Ports, proposal: Proposal, wanted: readonly Limit[]): Promise<{ readonly taken: readonly Place[]; readonly full: string }> {
   const taken: Place[] = [];
   for (const limit of wanted) {
     const place = { scope: limit.scope, holder: holderOf(limit, proposal) };
-    const { ok, holders } = await ports.store.reserve(place.scope, place.holder, limit.most, limit.keepMs, ports.now());
+    const { ok, holders } = await ports.store.reserve(place.scope, place.holder, limit.most, limit.keepMs ?? LEASE_MS, ports.now());
     if (!ok) {
       await giveBack(ports, taken);
       return { taken: [], full: `the policy allows ${limit.words}, and these count now: ${holders.slice(0, 10).join(", ")}. Run the triage again later` };
@@ -112,12 +127,12 @@ export interface Held {
   readonly ran: boolean;
 }
 
-/** Gives back what a run held: the node's lock, the places that last as long as the run, and, if nothing was run, those that it took for a time. */
+/** Gives back what a run held: the node, the places that last as long as the run, and, if nothing was run, those that it took for a time. */
 export async function leave(durable: Durable, ports: Ports, name: string, { proposal, wanted, clearance, ran }: Held): Promise<void> {
   await durable.step(name, async () => {
     const lasting = wanted.filter(({ keepMs }) => keepMs === undefined).map((limit) => ({ scope: limit.scope, holder: holderOf(limit, proposal) }));
     await giveBack(ports, ran ? lasting : [...lasting, ...clearance.taken]);
-    await ports.store.unlock(`${proposal.cluster}/${proposal.target}`, proposal.id);
+    await ports.store.release(nodeOf(proposal), proposal.id);
     return null;
   });
 }

@@ -835,9 +835,6 @@ export interface Store {
   /** What was posted under a key, so that a repeated step edits or skips instead of posting twice. */
   remember(key: string, message: MessageRef): Promise<void>;
   recall(key: string): Promise<MessageRef | undefined>;
-  /** Takes the lock of a node for one proposal; false if another holds it. Taking it again for the same proposal succeeds. */
-  lock(target: string, proposal: string): Promise<boolean>;
-  unlock(target: string, proposal: string): Promise<void>;
   /**
    * Takes one of `most` places for `holder`, in one transaction: of callers at the same moment never more are told `ok` than there are places. Whoever holds one
    * already keeps it, counted from `at` on. A place is free again `keepMs` milliseconds after it was taken; undefined: when it is released.

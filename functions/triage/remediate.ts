@@ -1,6 +1,6 @@
 import { showProposal } from "./approval.ts";
 import { canonical, sha256 } from "./audit.ts";
-import { type Clearance, clear, leave, limitsOf } from "./clearance.ts";
+import { type Clearance, clear, leave, limitsOf, takeNode } from "./clearance.ts";
 import { type Collected, collect, examine, loadCapture, loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
 import type { Limit } from "./policy.ts";
@@ -38,16 +38,16 @@ export async function remediate(context: Context, approved: Approved): Promise<R
   const { durable, ports } = context;
   const { target, thread } = approved;
   const id = approved.request.incident;
-  const { locked, planned, wanted } = await durable.step("lock", async () => {
+  const { busy, planned, wanted } = await durable.step("lock", async () => {
     const planned = await planRun(ports, approved.proposal);
     const { proposal } = planned;
     const wanted = await limitsOf(context, proposal);
     await showProposal(context, proposal, "wrench", "Checking once more that the cause is still there…");
     const incident = await ports.store.update(id, { state: "fixing" }, []);
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, approved.diagnosis)));
-    return { locked: await ports.store.lock(`${target.cluster}/${target.name}`, approved.proposal), planned, wanted };
+    return { busy: await takeNode(ports, proposal), planned, wanted };
   });
-  if (!locked) return finish(context, approved, refused("another fix is running on this node"), undefined);
+  if (busy !== "") return finish(context, approved, refused(busy), undefined);
   let clearance: Clearance = { refusal: "", taken: [] };
   let ran = false;
   try {

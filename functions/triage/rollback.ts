@@ -1,5 +1,5 @@
 import { approval, showProposal } from "./approval.ts";
-import { type Clearance, clear, leave, limitsOf } from "./clearance.ts";
+import { type Clearance, clear, leave, limitsOf, takeNode } from "./clearance.ts";
 import { collect, examine, loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
 import { keyOf } from "./proposal.ts";
@@ -45,17 +45,17 @@ export async function rollback(context: Context, approved: Approved, undo: Undo)
 async function undoFix(context: Context, approved: Approved, id: string): Promise<void> {
   const { durable, ports } = context;
   const { target, thread } = approved;
-  const { locked, planned, wanted } = await durable.step("rollback-lock", async () => {
+  const { busy, planned, wanted } = await durable.step("rollback-lock", async () => {
     const planned = await planRun(ports, id);
     const { proposal } = planned;
     const wanted = await limitsOf(context, proposal);
     await showProposal(context, proposal, "wrench", "Undoing the fix…");
     const incident = await ports.store.update(approved.request.incident, { state: "fixing" }, []);
     await ports.chat.update(thread, rootMessage(incident, await loadDiagnosis(ports, approved.diagnosis), "undoing the fix"));
-    return { locked: await ports.store.lock(`${target.cluster}/${target.name}`, id), planned, wanted };
+    return { busy: await takeNode(ports, proposal), planned, wanted };
   });
   const refused = (reason: string): Outcome => ({ outcome: "refused", reason, steps: [] });
-  if (!locked) return finish(context, approved, id, refused("another fix is running on this node"));
+  if (busy !== "") return finish(context, approved, id, refused(busy));
   let clearance: Clearance = { refusal: "", taken: [] };
   let ran = false;
   try {

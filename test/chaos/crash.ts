@@ -8,6 +8,7 @@ import { verifyStore } from "../../functions/store/verify.ts";
 import { type LabNode, startLab } from "../lab/lab.ts";
 import { labProblem } from "../lab/requirements.ts";
 import { RULES } from "../lab/rules.ts";
+import { holderOf } from "../triage/node-place.ts";
 import { scratchFolder } from "./folder.ts";
 import type { LifePlan } from "./life.ts";
 import { ALICE, approve, ask, BOB, CAROL, withButton } from "./people.ts";
@@ -284,7 +285,7 @@ class Stage {
       }
       problems.push(...(await verifyStore(store)));
       const key = `${incident.cluster}/${incident.target}`;
-      hold(await store.lock(key, "another"), `the node is still locked`);
+      hold((await holderOf(store, key)) === undefined, "the node is still taken");
 
       // the truth: what the node says, what is in the store, and what people read
       const allowed = runs === 1 ? ["succeeded resolved"] : ["unknown unresolved", "refused unresolved", "failed unresolved"];

@@ -1,5 +1,6 @@
 import { verifyStore } from "../../functions/store/verify.ts";
 import type { AuditEvent, Decision, Incident, Proposal } from "../../functions/triage/ports.ts";
+import { holderOf } from "../triage/node-place.ts";
 import type { Person, Policy } from "./scenario.ts";
 import { CHANNEL, type ChaosWorld, type Rules } from "./world.ts";
 
@@ -44,8 +45,7 @@ export async function broken(world: ChaosWorld): Promise<string[]> {
     }
     const closed = audit.some(({ type, data }) => type === "refused" && data["statement"] === "binding" && data["proposal"] === `${name}-fix`);
     problems.push(...untold(world, incident, { failed: execution?.status === "FAILED", closed }));
-    hold(await store.lock(`${incident.cluster}/${incident.target}`, "another"), () => `${incident.target} is still locked`);
-    await store.unlock(`${incident.cluster}/${incident.target}`, "another");
+    hold((await holderOf(store, `${incident.cluster}/${incident.target}`)) === undefined, () => `${incident.target} is still taken`);
     problems.push(...(await glass(world, incident, audit)));
   }
   for (const [key, twins] of Map.groupBy(

@@ -250,7 +250,7 @@ export function storeContract(name: string, make: () => Promise<Subject>): void 
       });
     });
 
-    describe("data, messages, locks", () => {
+    describe("data, messages", () => {
       test("data comes back byte for byte, and is replaced by the next put", async () => {
         const bytes = Uint8Array.from({ length: 1_500_000 }, (_, i) => i % 256);
         expect(await store.get("captures/i1/collect.tgz")).toBeUndefined();
@@ -268,20 +268,9 @@ export function storeContract(name: string, make: () => Promise<Subject>): void 
         await store.remember("i1/root", { channel: "C1", ts: "2.2" });
         expect(await subject.other.recall("i1/root")).toEqual({ channel: "C1", ts: "2.2" });
       });
-
-      test("a node is locked by one proposal at a time, which may lock it again; only its holder unlocks it", async () => {
-        expect((await Promise.all([store.lock("node1", "p1"), subject.other.lock("node1", "p2")])).filter(Boolean)).toHaveLength(1);
-        const [holder, waiter] = (await store.lock("node1", "p1")) ? ["p1", "p2"] : ["p2", "p1"];
-        expect(await subject.other.lock("node1", holder)).toBe(true);
-        expect(await store.lock("node2", waiter)).toBe(true);
-        await store.unlock("node1", waiter);
-        expect(await store.lock("node1", waiter)).toBe(false);
-        await store.unlock("node1", holder);
-        expect(await store.lock("node1", waiter)).toBe(true);
-      });
     });
 
-    describe("places of a limit", () => {
+    describe("places of a limit, and a node, which is one", () => {
       const at = (minute: number): Date => new Date(Date.UTC(2026, 0, 1, 10, minute));
       const hour = 3_600_000;
 

@@ -6,7 +6,7 @@ import { DynamoDbStore } from "../../functions/store/dynamodb.ts";
 
 /**
  * What is thrown when DynamoDB or S3 is away for longer than the SDK tries (`npm run chaos -- --only delivery` asked): a step is tried again only if the error says
- * that it may pass, and a lock whose release is not tried again stays for ever.
+ * that it may pass, and a node that is not given back in the end stays taken for a day.
  */
 let server: Server;
 let answer: { readonly status: number; readonly type: string };
@@ -38,7 +38,7 @@ test.for([
 ])("$type: retryable is $retryable", async ({ status, type, retryable }) => {
   answer = { status, type };
   const store = new DynamoDbStore({ table: "netcheck", bucket: "netcheck" });
-  const error = await store.unlock("lab/node1", "inc-1-fix").then(
+  const error = await store.release("node/lab/node1", "inc-1-fix").then(
     () => undefined,
     (thrown: unknown) => thrown as { name: string; retryable?: boolean },
   );

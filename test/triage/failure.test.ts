@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { verifyStore } from "../../functions/store/verify.ts";
 import { ALICE, Bench, BOB } from "./harness.ts";
 import { intercept } from "./intercept.ts";
+import { holderOf } from "./node-place.ts";
 
 /** A failed run always tells the user, with the run id, and leaves no button that does nothing. */
 
@@ -84,7 +85,7 @@ describe("the chat fails", () => {
     await bench.click("confirm", BOB);
     expect([bench.outcome(), bench.node.fixRuns, (await bench.proposal()).state]).toEqual(["failed", 1, "succeeded"]);
     expect(bench.chat.drawn("inc-1/failure")).toMatch(/The fix had run before that\. Run id: inc-1/);
-    expect(await bench.store.lock("lab/node2", "another")).toBe(true);
+    expect(await holderOf(bench.store, "lab/node2")).toBeUndefined();
   });
 
   test("an approval whose confirmation cannot be shown runs no fix twice", async () => {
@@ -154,7 +155,7 @@ describe("something else fails", () => {
     expect([bench.outcome(), bench.node.fixRuns, (await bench.proposal()).state]).toEqual(["failed", 1, "unknown"]);
     expect(bench.chat.drawn("inc-1/failure")).toMatch(/It is not known whether the fix ran; it is not run again\. Run id: inc-1/);
     expect(bench.chat.drawn("inc-1-fix/proposal")).toContain("It is not known whether the fix ran");
-    expect(await bench.store.lock("lab/node2", "another")).toBe(true);
+    expect(await holderOf(bench.store, "lab/node2")).toBeUndefined();
     await bench.click("confirm", BOB);
     expect(bench.node.count("fix")).toBe(1);
   });

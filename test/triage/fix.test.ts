@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { verifyStore } from "../../functions/store/verify.ts";
 import { type ProposalState, TransportError } from "../../functions/triage/ports.ts";
 import { ALICE, Bench, BOB, CAROL, configOf, MALLORY } from "./harness.ts";
+import { holderOf, occupy } from "./node-place.ts";
 import { catalogueOf, fault, fixed, legacyFault, otherFault, truncated } from "./runbooks.ts";
 import { type Marker, printed } from "./scripted-node.ts";
 
@@ -116,7 +117,7 @@ describe("right before the run", () => {
     await bench.click("confirm", BOB);
     expect([bench.outcome(), bench.node.count("fix"), (await bench.proposal()).state]).toEqual(["failed", 0, "refused"]);
     expect(bench.chat.drawn("inc-1/failure")).toMatch(/is not in the catalogue any more\. Nothing was changed on the node\. Run id: inc-1/);
-    expect(await bench.store.lock("lab/node2", "another"), "the node is free for others").toBe(true);
+    expect(await holderOf(bench.store, "lab/node2"), "the node is free for others").toBeUndefined();
   });
 
   test("the evidence is not what was approved", async () => {
@@ -147,12 +148,18 @@ describe("right before the run", () => {
   });
 
   test("another fix is running on the node; its lock stays", async () => {
-    await bench.store.lock("lab/node2", "inc-0-fix");
+    await occupy(bench.store, "lab/node2", "inc-0-fix", new Date(bench.clock.now()));
     await bench.click("confirm", BOB);
-    await expectRefused("another fix is running on this node");
+    await expectRefused("another fix is running on this node: inc-0-fix");
     expect(bench.node.count("recheck")).toBe(0);
-    expect(await bench.store.lock("lab/node2", "inc-0-fix")).toBe(true);
-    expect(await bench.store.lock("lab/node2", "another")).toBe(false);
+    expect(await holderOf(bench.store, "lab/node2")).toBe("inc-0-fix");
+  });
+
+  test("a run whose execution died for good keeps the node for a day, and no longer", async () => {
+    await occupy(bench.store, "lab/node2", "inc-0-fix", new Date(bench.clock.now() - 24 * 3_600_000));
+    await bench.click("confirm", BOB);
+    expect([bench.outcome(), bench.node.fixRuns]).toEqual(["resolved", 1]);
+    expect(await holderOf(bench.store, "lab/node2")).toBeUndefined();
   });
 
   test("of two incidents on one node, approved at the same moment, one fix runs", async () => {

@@ -7,6 +7,7 @@ import { Config } from "../../functions/triage/config.ts";
 import type { Actor, FixRun } from "../../functions/triage/ports.ts";
 import { FleetBench, pool } from "./fleet-bench.ts";
 import { ALICE, BOB, CAROL, CHANNEL, MALLORY } from "./harness.ts";
+import { holderOf } from "./node-place.ts";
 import { fault, fixed, healthy, otherFault, RULE } from "./runbooks.ts";
 import { printed } from "./scripted-node.ts";
 
@@ -100,7 +101,7 @@ describe("all goes well", () => {
     const proposal = await bench.proposal(`${incidentOf("node5")}-fix`);
     expect(proposal).toMatchObject({ target: "node5", state: "succeeded", decisions: [{ actor: BOB, decision: "approve", hash: proposal.hash }] });
     expect((await bench.events("fix-started")).length).toBe(8);
-    expect(await bench.store.lock("lab/node5", "somebody")).toBe(true);
+    expect(await holderOf(bench.store, "lab/node5")).toBeUndefined();
     expect(await verifyStore(bench.store)).toEqual([]);
   });
 
@@ -185,10 +186,10 @@ describe("one of the others does not end well", () => {
 
   test("the execution of one fails as a whole: the batch does not wait for it for ever, and says so", async () => {
     await afterFirst();
-    const lock = bench.store.lock.bind(bench.store);
-    bench.store.lock = async (target, holder) => {
-      if (target === "lab/node3") throw new Error("the table is gone");
-      return lock(target, holder);
+    const reserve = bench.store.reserve.bind(bench.store);
+    bench.store.reserve = async (scope, ...rest) => {
+      if (scope === "node/lab/node3") throw new Error("the table is gone");
+      return reserve(scope, ...rest);
     };
     await say(others().approve.command, BOB);
     await bench.pass(600);

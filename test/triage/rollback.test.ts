@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { clearUp } from "../../functions/aws/reaper.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
 import { ALICE, Bench, BOB, CAROL, configOf, MALLORY } from "./harness.ts";
+import { holderOf, occupy } from "./node-place.ts";
 import { catalogueOf, fault, fixed, otherFault, truncated } from "./runbooks.ts";
 
 /** The way back from a fix that did not help: offered as a proposal of its own, approved by people, run at most once, verified. */
@@ -55,7 +56,7 @@ test("offered, approved, run once, verified to be as before, on record", async (
       ["verified", "inc-1-rollback"],
     ].map(([type, proposal]) => [type, type === "approved" ? "inc-1-rollback" : proposal]),
   );
-  expect(await bench.store.lock("lab/node2", "another"), "the node is free for others").toBe(true);
+  expect(await holderOf(bench.store, "lab/node2"), "the node is free for others").toBeUndefined();
 });
 
 describe("offered", () => {
@@ -194,11 +195,11 @@ describe("run", () => {
 
   test("another fix is running on the node", async () => {
     await bench.click("confirm", BOB);
-    await bench.store.lock("lab/node2", "inc-0-fix");
+    await occupy(bench.store, "lab/node2", "inc-0-fix", new Date(bench.clock.now()));
     await bench.click("confirm", CAROL, BACK);
     expect([bench.outcome(), bench.node.count("rollback"), ...(await states())]).toEqual(["unresolved", 0, "unresolved", "succeeded", "refused"]);
     expect(bench.chat.drawn("inc-1/rollback-outcome")).toContain("another fix is running on this node");
-    expect(await bench.store.lock("lab/node2", "another")).toBe(false);
+    expect(await holderOf(bench.store, "lab/node2")).toBe("inc-0-fix");
   });
 
   test("it is not known whether it ran: its marker was asked, nothing is run again, told what to look at", async () => {
@@ -229,6 +230,6 @@ describe("run", () => {
     await undo();
     expect(bench.outcome()).toBe("failed");
     expect(bench.chat.drawn("inc-1/failure")).toContain("The fix had run before that and was undone. Run id: inc-1");
-    expect(await bench.store.lock("lab/node2", "another")).toBe(true);
+    expect(await holderOf(bench.store, "lab/node2")).toBeUndefined();
   });
 });
