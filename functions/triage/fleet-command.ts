@@ -4,7 +4,10 @@ import { loadComparison } from "./comparison.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, SYSTEM, type TriageResult, threadOf } from "./context.ts";
 import { examineMany, type FleetBatch, loadFleetBatch, loadSketches, type NodeSummary } from "./fleet.ts";
-import { decideOthers, fixFleet, fixNode, fleetHere, type Triage } from "./fleet-fix.ts";
+import { decideOthers } from "./fleet-decision.ts";
+import { fixFleet, type Triage } from "./fleet-fix.ts";
+import { fleetHere } from "./fleet-members.ts";
+import { fixNode } from "./fleet-node-fix.ts";
 import { CLEARLY, compareOdd, MOST_COMPARED, oddOnes, type Sketched } from "./fleet-odd.ts";
 import {
   encode,
