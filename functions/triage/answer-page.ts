@@ -4,10 +4,10 @@ import { sha256 } from "./audit.ts";
 import { loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, SYSTEM, type TriageResult, threadOf } from "./context.ts";
 import { withoutMuted } from "./muted.ts";
+import { noteMessage } from "./note.ts";
 import { alertsOf, type PagedAlert } from "./paged.ts";
 import { oneLine } from "./plain-text.ts";
 import { type Incident, type OnCallSource, PAGE_MARK, type PageAnswer, type Place, type Ports } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 
 /** Lines of evidence in a note, and characters of each: the rest is in the thread. */
 const LINES = 6;

@@ -3,11 +3,13 @@ import type { Fix } from "../rules/load.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { terms } from "./policy.ts";
 import type { Actor, Durable, MessageRef, Ports, Proposal, ProposalState } from "./ports.ts";
 import { evidenceOf, hashOf, keyOf, proposalId, subjectOf } from "./proposal.ts";
+import { type Closing, proposalMessage } from "./proposal-message.ts";
 import { showRefused } from "./refused.ts";
-import { type Closing, noteMessage, proposalMessage, rootMessage } from "./report.ts";
+import { rootMessage } from "./report.ts";
 
 /** What is to be approved: a fix, or the way back from one. */
 export interface Wanted {

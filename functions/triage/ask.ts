@@ -1,7 +1,7 @@
 import { sha256 } from "./audit.ts";
 import type { Context, TriageResult } from "./context.ts";
+import { chooseTargetMessage, helpMessage, noteMessage } from "./note.ts";
 import type { Actor, AskRequest, Called, Message, MessageTriageRequest, Place, Ports, Target } from "./ports.ts";
-import { chooseTargetMessage, helpMessage, noteMessage } from "./report.ts";
 import { targetsOf } from "./targets.ts";
 
 /** Kind of the document that holds the names of all targets, as they were last seen: so that a modal need not wait for a cloud's answer. */

@@ -2,8 +2,8 @@ import { readChatCommand } from "./chat-words.ts";
 import type { Context, TriageResult } from "./context.ts";
 import { historyMessage } from "./history.ts";
 import { muteCommand } from "./mute.ts";
+import { helpMessage, noteMessage } from "./note.ts";
 import type { ChatCommand, CommandRequest, Message } from "./ports.ts";
-import { helpMessage, noteMessage } from "./report.ts";
 import { rulesMessage } from "./rules-command.ts";
 import { statusMessage } from "./status.ts";
 

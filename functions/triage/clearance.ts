@@ -93,8 +93,8 @@ const LEASE_MS = 24 * 3_600_000;
 const nodeOf = (proposal: Proposal): string => `node/${proposal.cluster}/${proposal.target}`;
 
 /** Takes the node for a run. Taken again by the same run it is its own. @returns why not, as a clause for people; "" if it is taken */
-export async function takeNode({ store, now }: Ports, proposal: Proposal): Promise<string> {
-  const { ok, holders } = await store.reserve(nodeOf(proposal), proposal.id, 1, LEASE_MS, now());
+export async function takeNode(ports: Ports, proposal: Proposal): Promise<string> {
+  const { ok, holders } = await ports.store.reserve(nodeOf(proposal), proposal.id, 1, LEASE_MS, ports.now());
   return ok ? "" : `another fix is running on this node: ${holders.join(", ")}`;
 }
 

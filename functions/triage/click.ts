@@ -2,11 +2,13 @@ import { sha256 } from "./audit.ts";
 import { loadDiagnosis } from "./collect.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, fixOf, incidentOf, type TriageResult, threadOf } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { enough, mayApprove, mayReview, type Ruling, terms } from "./policy.ts";
 import type { AuditEvent, Click, Decision, Incident, Message, Ports, Proposal } from "./ports.ts";
 import { bindingProblem, subjectOf } from "./proposal.ts";
+import { approvedBy, breakGlassMessage, proposalMessage, reviewMessage } from "./proposal-message.ts";
 import { showRefused } from "./refused.ts";
-import { approvedBy, breakGlassMessage, noteMessage, proposalMessage, reviewMessage, rootMessage } from "./report.ts";
+import { rootMessage } from "./report.ts";
 import { workloadWords } from "./workload.ts";
 
 /** What a click came to, and what is to be told beyond the person who clicked: that may fail without undoing the decision. */

@@ -4,11 +4,12 @@ import { canonical, sha256 } from "./audit.ts";
 import { unpackCapture } from "./captures.ts";
 import { type Collected, loadDiagnosis } from "./collect.ts";
 import { collectMany } from "./collect-many.ts";
+import { comparisonMessage, type Pool } from "./comparison-message.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, incidentOf, SYSTEM } from "./context.ts";
 import { collectEitherWay } from "./fallback.ts";
 import type { Durable, Place, Ports, Target } from "./ports.ts";
-import { comparisonMessage, type Pool, rootMessage } from "./report.ts";
+import { rootMessage } from "./report.ts";
 import { poolOf } from "./targets.ts";
 
 /** At most so many peers are looked at for one triage: three make a majority, and each costs a collection on a healthy node. */

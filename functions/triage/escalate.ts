@@ -1,11 +1,12 @@
 import { sha256 } from "./audit.ts";
 import { loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, SYSTEM, type TriageResult } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { PAGER } from "./page.ts";
 import { type AlertLife, alertLife } from "./paged.ts";
 import { oneLine } from "./plain-text.ts";
 import type { Escalation, Message, OnCall, Ports } from "./ports.ts";
-import { noteMessage, rootMessage } from "./report.ts";
+import { rootMessage } from "./report.ts";
 
 /** Id of the call for an alert: the same when it is escalated again, and when it is stood down. */
 export const callId = (source: string, key: string): string => sha256(`${source}\n${key}`).slice(0, 16);

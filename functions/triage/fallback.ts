@@ -3,8 +3,8 @@ import { collect } from "./collect.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, SYSTEM } from "./context.ts";
 import type { Collected } from "./keep.ts";
+import { noteMessage } from "./note.ts";
 import type { Durable, Place, Ports, Target } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 
 /** A cluster's other transport (`fallback`), for a node that the first one could not look at. Only before a fix: what may have run is never asked elsewhere. */
 export type OtherWay =

@@ -1,8 +1,8 @@
 import { loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, type TriageResult } from "./context.ts";
 import { withoutMuted } from "./muted.ts";
+import { noteMessage } from "./note.ts";
 import type { FeedbackRequest, Message, Ports } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 import { FEEDBACK, precisions, type StoredVote, voteKey } from "./votes.ts";
 
 /** Somebody says whether the named cause is the right one: one vote for each person and incident, which may be changed; stored, on record, and answered. */

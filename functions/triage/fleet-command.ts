@@ -1,6 +1,7 @@
 import { canonical, sha256 } from "./audit.ts";
 import { loadCapture, loadDiagnosis } from "./collect.ts";
 import { loadComparison } from "./comparison.ts";
+import { comparisonMessage } from "./comparison-message.ts";
 import type { Config } from "./config.ts";
 import { auditDraft, type Context, SYSTEM, type TriageResult, threadOf } from "./context.ts";
 import { examineMany, type FleetBatch, loadFleetBatch, loadSketches, type NodeSummary } from "./fleet.ts";
@@ -29,8 +30,9 @@ import {
   verdictWords,
 } from "./fleet-report.ts";
 import { poolNameOf, selectionWords, selectNodes } from "./fleet-select.ts";
+import { noteMessage } from "./note.ts";
 import type { FleetRequest, MessageRef, Ports, Target } from "./ports.ts";
-import { comparisonMessage, diagnosisMessage, noteMessage } from "./report.ts";
+import { diagnosisMessage } from "./report.ts";
 
 /** `/netcheck nodes …`: many nodes, one message. */
 

@@ -1,9 +1,9 @@
 import { auditDraft, type Context, fixOf, proposalOf, type TriageResult } from "./context.ts";
 import { type Ask, fleetHere, KIND, type Others } from "./fleet-members.ts";
+import { noteMessage } from "./note.ts";
 import { enough, mayApprove } from "./policy.ts";
 import type { Actor, Decision, FleetRequest, Ports, Proposal } from "./ports.ts";
 import { bindingProblem, subjectOf } from "./proposal.ts";
-import { noteMessage } from "./report.ts";
 
 /** Somebody decides about the others: asked of the policy for each node at this moment, and on record with each proposal; all of them, or none. */
 export async function decideOthers(context: Context, request: FleetRequest, ask: Ask<"approve" | "dismiss">): Promise<TriageResult> {

@@ -1,10 +1,10 @@
 import { preview } from "../rules/fix.ts";
 import type { Fix } from "../rules/load.ts";
 import { limitsOf } from "./clearance.ts";
+import { commandTexts } from "./command-text.ts";
 import { type Context, fixOf } from "./context.ts";
 import { loadMembers, type Member, MOST_OTHERS, plural, proposalsHash, proposalsOf, type Whole } from "./fleet-members.ts";
 import type { Message, Proposal } from "./ports.ts";
-import { commandTexts } from "./report.ts";
 
 /** Nodes that are fixed at the same time, where the policy does not say fewer. */
 const BATCH = 5;

@@ -21,10 +21,10 @@ import {
   type Whole,
 } from "./fleet-members.ts";
 import { type FleetResult, groupsOf, keyOfNode, loadFleet } from "./fleet-report.ts";
+import { noteMessage } from "./note.ts";
 import type { FleetRequest, TriageRequest } from "./ports.ts";
 import { proposalId } from "./proposal.ts";
 import { registerEnd } from "./register.ts";
-import { noteMessage } from "./report.ts";
 
 /**
  * One cause on several nodes: one node is fixed first, as any single node is; only when that is verified, the others are proposed together, and run in batches

@@ -4,10 +4,10 @@ import { collect, examine, loadDiagnosis } from "./collect.ts";
 import { milliseconds } from "./config.ts";
 import { auditDraft, type Context, incidentOf, proposalOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
 import { examineMany, loadFleetBatch } from "./fleet.ts";
+import { noteMessage } from "./note.ts";
 import { isOver } from "./paged.ts";
 import type { Durable, FollowUp, Incident, Place, Ports, Target } from "./ports.ts";
 import { incidentsOn } from "./register.ts";
-import { noteMessage } from "./report.ts";
 import { poolOf } from "./targets.ts";
 import { PAGE_CLOSED } from "./timeline-close.ts";
 

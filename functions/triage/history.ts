@@ -2,9 +2,10 @@ import type { Context } from "./context.ts";
 import { rowsOf } from "./incident-row.ts";
 import { unknownTarget } from "./mute.ts";
 import { mutesOn } from "./muted.ts";
+import { noteMessage } from "./note.ts";
 import type { CommandRequest, Message } from "./ports.ts";
 import { incidentsOn } from "./register.ts";
-import { noteMessage, untilText } from "./report.ts";
+import { untilText } from "./report.ts";
 import { isShownTo, standingOf } from "./standing.ts";
 
 /** Lines of one message. */

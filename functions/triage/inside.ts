@@ -1,7 +1,7 @@
 import type { Context } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { tellPod } from "./pod.ts";
 import type { Place, Target, WorkloadName } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 import { tellService } from "./svc.ts";
 import { type Chosen, workloadWords } from "./workload.ts";
 

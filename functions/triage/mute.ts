@@ -1,8 +1,9 @@
 import { distance } from "fastest-levenshtein";
 import { auditDraft, type Context } from "./context.ts";
 import { MUTE, muteKey } from "./muted.ts";
+import { noteMessage } from "./note.ts";
 import type { ChatCommand, CommandRequest, Message, Mute, Resolution } from "./ports.ts";
-import { noteMessage, untilText } from "./report.ts";
+import { untilText } from "./report.ts";
 import { mayMute, standingOf } from "./standing.ts";
 
 /** All mutes are one chain of the audit trail, beside those of the incidents. */

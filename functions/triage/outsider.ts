@@ -1,7 +1,7 @@
 import { auditDraft, type Context, type TriageResult } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { PAGER } from "./page.ts";
 import type { Actor, WorkEvent } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 
 const STRANGER =
   "netcheck does not take requests from your workspace, so nothing was done. Its operators name the workspaces that it serves under `slack.teams` in netcheck.yaml.";

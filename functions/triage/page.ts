@@ -2,6 +2,7 @@ import { sha256 } from "./audit.ts";
 import type { Config } from "./config.ts";
 import { milliseconds } from "./config.ts";
 import type { Context, TriageResult } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import { ALERT, alertKey, heard, hearingOf, type KnownAlert, type News, notExamined, placed } from "./page-alert.ts";
 import {
   changeStorm,
@@ -21,7 +22,6 @@ import {
 import { namesOf, nodeOf, type PageRoute, routeOf } from "./page-targets.ts";
 import { linkAlert } from "./paged.ts";
 import type { Actor, MessageRef, Page, PageAlert, Ports } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 
 /** Who asks for the triages of a page. No person: nothing can be whispered to it, and it approves nothing. */
 export const PAGER: Actor = { id: "pager", team: "" };

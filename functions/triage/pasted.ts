@@ -3,8 +3,9 @@ import { canonical, sha256 } from "./audit.ts";
 import { packCapture } from "./captures.ts";
 import { examine, loadDiagnosis } from "./collect.ts";
 import { auditDraft, type Context, incidentOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
+import { helpMessage, noteMessage } from "./note.ts";
 import type { Capture, MessageRef, PasteRequest, Ports, SharedFile } from "./ports.ts";
-import { diagnosisMessage, helpMessage, noteMessage, overview, reportData, rootMessage } from "./report.ts";
+import { diagnosisMessage, overview, reportData, rootMessage } from "./report.ts";
 
 /**
  * Files and text that somebody dropped beside a mention of the bot, diagnosed in their thread. Nothing runs on a node, and nobody vouches for what is in

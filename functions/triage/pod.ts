@@ -13,8 +13,8 @@ import { canonical, sha256 } from "./audit.ts";
 import { unpackCapture } from "./captures.ts";
 import { collect } from "./collect.ts";
 import { auditDraft, type Context, SYSTEM } from "./context.ts";
+import { noteMessage } from "./note.ts";
 import type { Place, PodPlace, Ports, Target, WorkloadName } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 import { workloadWords } from "./workload.ts";
 import { type Findings, type Wrong, workloadMessage } from "./workload-message.ts";
 

@@ -1,6 +1,6 @@
 import { type Context, fixOf } from "./context.ts";
 import type { Proposal } from "./ports.ts";
-import { proposalMessage } from "./report.ts";
+import { proposalMessage } from "./proposal-message.ts";
 
 /**
  * A click showed that it is no longer what was proposed: the buttons go, and the message says why. Told by the click and by the workflow that it wakes, because

@@ -5,7 +5,8 @@ import { type Collected, collect, examine, loadCapture, loadDiagnosis } from "./
 import { auditDraft, type Context, fixOf, proposalOf, SYSTEM, threadOf } from "./context.ts";
 import type { Limit } from "./policy.ts";
 import type { MessageRef, Proposal, Target, TriageRequest } from "./ports.ts";
-import { outcomeMessage, rootMessage } from "./report.ts";
+import { outcomeMessage } from "./proposal-message.ts";
+import { rootMessage } from "./report.ts";
 import { type Outcome, planRun, runOnce } from "./run.ts";
 import { sinceFix } from "./since.ts";
 import { byHand, type Undo, undoOf } from "./undo.ts";

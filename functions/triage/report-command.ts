@@ -2,8 +2,8 @@ import { distance } from "fastest-levenshtein";
 import { sha256 } from "./audit.ts";
 import { auditDraft, type Context, type TriageResult, threadOf } from "./context.ts";
 import { loadTimeline } from "./incident-timeline.ts";
+import { noteMessage } from "./note.ts";
 import type { Incident, Place, Ports, ReportRequest } from "./ports.ts";
-import { noteMessage } from "./report.ts";
 
 /** Incidents among which a wrong id is looked for. */
 const RECENT = 500;

@@ -2,10 +2,10 @@ import { sha256 } from "./audit.ts";
 import { auditDraft, type Context, incidentOf, SYSTEM, type TriageResult, threadOf } from "./context.ts";
 import { callId, escalatedKey } from "./escalate.ts";
 import { loadTimeline } from "./incident-timeline.ts";
+import { noteMessage } from "./note.ts";
 import { alertLife, alertsOf, isOver } from "./paged.ts";
 import type { AuditEvent, Incident, PageClosing, Ports } from "./ports.ts";
 import { registerClosed } from "./register.ts";
-import { noteMessage } from "./report.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** Type of the event that says that an incident's page is over: follow-ups look for it. */

@@ -2,9 +2,9 @@ import type { Diagnosis, Finding } from "../rules/diagnosis.ts";
 import { preview } from "../rules/fix.ts";
 import type { Catalogue } from "../rules/load.ts";
 import { canonical, sha256, verifyChain } from "./audit.ts";
+import { commandLines } from "./command-text.ts";
 import { PAGER } from "./page.ts";
 import type { Actor, AuditEvent, Incident } from "./ports.ts";
-import { commandLines } from "./report.ts";
 import { workloadWords } from "./workload.ts";
 
 /** What a timeline is made of. */

@@ -2,8 +2,9 @@ import type { FixParameters } from "../rules/diagnosis.ts";
 import { preview } from "../rules/fix.ts";
 import type { Fix } from "../rules/load.ts";
 import type { FixFile } from "../rules/schema.ts";
+import { commandLines } from "./command-text.ts";
+import { noteMessage } from "./note.ts";
 import type { FixRun, Message, Proposal } from "./ports.ts";
-import { commandLines, noteMessage } from "./report.ts";
 import { markerOf, type Outcome } from "./run.ts";
 import type { Verification } from "./verify.ts";
 

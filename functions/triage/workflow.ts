@@ -16,6 +16,7 @@ import { followUp, startFollowUp } from "./follow-up.ts";
 import { home, refreshHome } from "./home.ts";
 import { tellInside } from "./inside.ts";
 import { hiding, mutesOn, withoutMuted } from "./muted.ts";
+import { chooseTargetMessage, noteMessage } from "./note.ts";
 import { stopOutsider } from "./outsider.ts";
 import { PAGER, page } from "./page.ts";
 import { diagnosePaste, labelOf } from "./pasted.ts";
@@ -34,10 +35,11 @@ import type {
   WorkloadName,
 } from "./ports.ts";
 import { keyOf, proposalId } from "./proposal.ts";
+import { proposalMessage } from "./proposal-message.ts";
 import { registerEnd, registerOpened } from "./register.ts";
 import { remediate } from "./remediate.ts";
 import { remind } from "./remind.ts";
-import { chooseTargetMessage, diagnosisMessage, noteMessage, proposalMessage, reportData, rootMessage } from "./report.ts";
+import { diagnosisMessage, reportData, rootMessage } from "./report.ts";
 import { reportIncident } from "./report-command.ts";
 import { rollback } from "./rollback.ts";
 import { closePage } from "./timeline-close.ts";

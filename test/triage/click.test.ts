@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readShown } from "../../functions/slack/listeners/approval-view.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
+import { commandTexts } from "../../functions/triage/command-text.ts";
 import { Config } from "../../functions/triage/config.ts";
 import type { Actor, Message } from "../../functions/triage/ports.ts";
-import { commandTexts } from "../../functions/triage/report.ts";
 import { ALICE, Bench, BOB, CAROL, configOf, MALLORY } from "./harness.ts";
 import { intercept } from "./intercept.ts";
 

@@ -40,7 +40,7 @@ export function approvalView(work: Work) {
   };
 }
 
-/** What the modal remembers of itself: what functions/triage/report.ts wrote, letter by letter. */
+/** What the modal remembers of itself: what functions/triage/proposal-message.ts wrote, letter by letter. */
 interface Shown {
   readonly incident: string;
   readonly proposal: string;
