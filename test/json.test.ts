@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compactJson } from "../functions/cli/json.ts";
 
+const textOf = (value: Record<string, unknown>): string => [...compactJson(value)].join("");
+
 /** What is left out of a row. */
 const left = (field: unknown): boolean => field === undefined || field === false || field === "" || (Array.isArray(field) && field.length === 0);
 
@@ -19,7 +21,8 @@ test("the JSON of a fact's value is its rows without what is false or empty, wha
   fc.assert(
     fc.property(value, ({ rows, names, count }) => {
       const kept = rows.map((one) => Object.fromEntries(Object.entries(one).filter(([, content]) => !left(content))));
-      const read: unknown = JSON.parse([...compactJson({ rows, names, count })].join(""));
+      const read: unknown = JSON.parse(textOf({ rows, names, count }));
+      expect(textOf({ rows, names, count })).toMatch(/^[ -~]*$/);
       expect(read).toEqual(JSON.parse(JSON.stringify({ rows: kept, names, count })));
     }),
   );
