@@ -30,21 +30,13 @@ export class Store extends Construct {
     this.streamArn = this.table.tableStreamArn as string;
   }
 
-  /** Lets a role read and write items, and delete locks, which is what the store does; it scans nothing and changes no settings. */
+  /** Lets a role read and write items, which is what the store does; it deletes and scans nothing and changes no settings. */
   grantUse(role: Role): void {
     const { tableArn } = this.table;
     role.addToPolicy(
       new PolicyStatement({
         actions: ["dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
         resources: [tableArn],
-      }),
-    );
-    // only locks are ever deleted: no incident, no decision, no audit event
-    role.addToPolicy(
-      new PolicyStatement({
-        actions: ["dynamodb:DeleteItem"],
-        resources: [tableArn],
-        conditions: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["L#*"] } },
       }),
     );
     role.addToPolicy(new PolicyStatement({ actions: ["dynamodb:Query"], resources: [`${tableArn}/index/${LIST_INDEX}`] }));

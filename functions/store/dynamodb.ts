@@ -29,9 +29,8 @@ import type { AuditedStore, Head } from "./verify.ts";
  *     I#<incident>     head          where its chain ends; of the chain over all incidents: pk GLOBAL
  *     P#<proposal>     proposal      the proposal as JSON, `version`
  *     M#<key>          message       what was posted under a key
- *     L#<target>       lock          who may change a node
- *     R#<scope>        places        who holds places of a limit, since when, as JSON, `version`
- *     D#<kind>         =<key>        a small document as JSON, `version`; "null" if it was taken away, because nothing but locks is ever deleted
+ *     R#<scope>        places        who holds places of a limit (a node is one), since when, as JSON, `version`
+ *     D#<kind>         =<key>        a small document as JSON, `version`; "null" if it was taken away, because nothing is ever deleted
  *
  * All of it is read consistently but the list of incidents. Captures and reports are objects in the bucket, under `blobs/`.
  */
