@@ -221,7 +221,7 @@ describe("rules new", () => {
     [["Bad_Id"], /cannot be the id of a rule: an id is lower case words joined by hyphens/],
     [["../../etc"], /cannot be the id of a rule/],
     [["bridge-netfilter-off"], /there is a rule "bridge-netfilter-off" already/],
-    [["fresh", "--fact", "frobnicate"], /there is no fact "frobnicate"; facts are address, /],
+    [["fresh", "--fact", "frobnicate"], /there is no fact "frobnicate"; facts are (?:[a-z0-9-]+, )*address, /],
     [["fresh", "--role", "culprit"], /--role takes cause, symptom, risk, not "culprit"/],
   ])("rules new %j is usage, and nothing is written", async (args, message) => {
     const { netcheck, folder } = copyOfRunbooks(`usage-${args.join("").replaceAll(/\W/g, "")}`);

@@ -8,6 +8,12 @@ test.each([
   ["ip a; date", ["ip", "a"], false],
   ["date | cat", ["date"], false],
   ["date;", ["date"], false],
+  ["while true; do date; ethtool -S ens5 | grep exceeded; sleep 10; done", ["ethtool", "-S", "ens5"], true],
+  ["for i in 1 2 3; do netstat -s; sleep 5; done", ["netstat", "-s"], false],
+  ["for i in eth0 eth1; do ethtool -S $i; done", ["for", "i", "in", "eth0", "eth1"], false],
+  ["while true; do iptables-save; done", ["while", "true"], false],
+  ["watch -n 1 'ethtool -S ens5 | grep exceeded'", ["ethtool", "-S", "ens5"], true],
+  ["watch -d conntrack -S", ["conntrack", "-S"], false],
 ])("what stands before a command on its line is looked past: %s", (text, argv, filtered) => {
   expect(commandLine(text)).toMatchObject({ argv, filtered });
 });

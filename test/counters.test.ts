@@ -127,6 +127,15 @@ test.each([
   expect(rows.map((row: { endpoint: string }) => row.endpoint)).toEqual(stale);
 });
 
+test("a UDP flow to a service: a search for some endpoints, of which the last rules look like a whole chain", () => {
+  const shown = NAT("")
+    .split("\n")
+    .filter((line) => /10\.96\.0\.10|SEP-B/.test(line) && line.startsWith("-A"));
+  const rules = [`-A KUBE-SVC-A ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p udp -m udp --dport 53 -j KUBE-MARK-MASQ`, ...shown, ""].join("\n");
+  const search = output("iptables-save -t nat | grep -E '10.96.0.10|SEP-B'", rules);
+  expect(read("stale-service-flow", output("conntrack -L", flow("10.96.0.10", "10.244.0.2")), search).rows).toEqual([]);
+});
+
 test("a message of the kernel is at least as old as the newest one is later", () => {
   const log = "[  100.0] nf_conntrack: nf_conntrack: table full, dropping packet\n[ 9100.5] eth0: link up\n";
   expect(read("conntrack-usage", output("dmesg", log)).complaints).toMatchObject([{ later: 9000.5 }]);

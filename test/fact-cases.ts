@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { commandLine } from "../functions/facts/command.ts";
+import { commandLine, searchOf } from "../functions/facts/command.ts";
 import { type AnyFact, MAX_UNPARSED, type Parsed } from "../functions/facts/fact.ts";
+import { pipeOf } from "../functions/facts/pipe.ts";
 
 /**
  * The fixtures of facts: test/facts/<fact-id>/<case>.txt (what the command printed) beside <case>.json (command in, value out), and what must hold of
@@ -38,9 +39,10 @@ export function readFactCase(id: string, file: string): { text: string; given: F
 /** What the fact makes of a text that the case's command printed. @throws {Error} if the fact does not know the command. */
 export function parseCase(fact: AnyFact, text: string, given: Pick<FactCase, "command" | "exitCode" | "stderr">): Parsed<unknown> {
   const line = commandLine(given.command);
-  const view = fact.recognize(line.argv);
+  const view = fact.recognize(line.argv, searchOf(given.command));
   if (view === undefined) throw new Error(`${fact.id} does not recognise "${given.command}"`);
-  return fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "", sorted: line.sorted });
+  const pipe = pipeOf(given.command);
+  return fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "", sorted: line.sorted, pipe });
 }
 
 /**

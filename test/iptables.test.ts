@@ -236,6 +236,15 @@ describe("complete or not", () => {
     ]);
   });
 
+  test("a cut save: a chain ends where rules of another follow; one that has shown no rule, and the last, may go on", () => {
+    const rows = ["*filter", ":INPUT ACCEPT [0:0]", ":FORWARD ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]", "-A INPUT -j ACCEPT", "-A OUTPUT -j ACCEPT", ""];
+    const complete = (text: string) => read({ command: "iptables-save", text }).chains.map((row) => row.complete);
+    const [whole, cut] = [rows.join("\n"), "what was here cannot be read\n-A OUTPUT -j DROP\n"];
+    expect(complete(`${whole}COMMIT\n`)).toEqual([true, true, true]);
+    expect(complete(whole)).toEqual([true, false, false]);
+    expect(complete(`${whole}${cut}COMMIT\n`)).toEqual([true, true, false]);
+  });
+
   test("a cut listing: only its last chain may go on", () => {
     const text = fixture("list").split("\n").slice(0, 20).join("\n");
     const value = read({ command: "iptables -nvL", text, truncated: true });

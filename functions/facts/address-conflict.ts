@@ -14,9 +14,10 @@ const Conflict = z.object({
   line: z.int(),
   /**
    * dad: the kernel found it and does not use the address (message, or flag dadfailed). moved: two hardware addresses answer for it. port: set on a
-   * bridge or bond and on one of its ports. twice: set on two interfaces that are no such pair.
+   * bridge or bond and on one of its ports. twice: set on two interfaces that are no such pair. heard: a packet that came in has the node's own address as
+   * its source, and a hardware address that is not the node's.
    */
-  kind: z.enum(["dad", "moved", "port", "twice"]),
+  kind: z.enum(["dad", "moved", "port", "twice", "heard"]),
   address: z.string(),
   interface: z.string(),
   /** The other interface, or the other hardware address where it is known. */
@@ -33,11 +34,17 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
 }
 
 const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(?: used by ([0-9a-f:]{17}))? detected/i;
 // FreeBSD's words; Linux daemons use them too
 const MOVED = /arp: (\d{1,3}(?:\.\d{1,3}){3}) moved from ([0-9a-f:]{11,17}) to ([0-9a-f:]{11,17}) on (\S{1,15})/i;
+// arpwatch, which hears of all hosts: only what it says of the node's own addresses counts
+const FLIP_FLOP = /^flip flop (\d{1,3}(?:\.\d{1,3}){3}) ([0-9a-f:]{11,17}) \(([0-9a-f:]{11,17})\)/i;
+// "IPv4: martian source 10.0.0.5 from 10.0.0.5, on dev eth0", then "ll header: 00000000: 00 50 56 9c 2a 41 00 50 56 9c 7d 0e 08 00" (old: with colons)
+const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
+const HEADER = /^ll header: (?:[0-9a-f]{8}: )?((?:[0-9a-f]{2}[ :]){13}[0-9a-f]{2})/;
 /** Interfaces whose addresses are copies on purpose: virtual addresses of services, loopback. */
 const COPIES = /^(?:lo|dummy\d*|kube-ipvs0|nodelocaldns|vip\d*|cilium_host|cilium_net|kube-dummy-if|tunl0|wg.*|tun\d*|ppp\d*|tailscale\d+)$/;
 const MAX_ROWS = 500;
@@ -67,6 +74,26 @@ export const addressConflict = defineDerivedFact({
         add({ ...placed(row), kind: "moved", address: moved[1] as string, interface: moved[4] as string, other: moved[3] as string, ...age, count: 1 });
     }
     const addresses = values.address?.rows ?? [];
+    const macs = new Set((values.link?.rows ?? []).flatMap((row) => row.mac ?? []));
+    let martian: { address: string; interface: string } | undefined;
+    for (const row of values["kernel-log"]?.rows ?? []) {
+      const source = MARTIAN.exec(row.message);
+      const sender =
+        martian === undefined
+          ? undefined
+          : HEADER.exec(row.message)?.[1]?.replaceAll(" ", ":").slice("00:00:00:00:00:00:".length, "00:00:00:00:00:00:00:00:00:00:00:00".length);
+      if (martian !== undefined && sender !== undefined && macs.size > 0 && !macs.has(sender))
+        add({ ...placed(row), kind: "heard", ...martian, other: sender, ...(row.age === undefined ? {} : { age: row.age }), count: 1 });
+      const own = source !== null && source[1] === source[2] && addresses.some((known) => known.address === source[2] && known.interface === source[3]);
+      martian = own ? { address: source[2] as string, interface: source[3] as string } : undefined;
+    }
+    for (const row of values["agent-log"]?.rows ?? []) {
+      const flip = row.unit === "arpwatch" ? FLIP_FLOP.exec(row.message) : null;
+      const own = flip === null ? undefined : addresses.find((known) => known.address === flip[1]);
+      const age = row.age === undefined ? {} : { age: row.age };
+      if (flip !== null && own !== undefined)
+        add({ ...placed(row), kind: "moved", address: own.address, interface: own.interface, other: flip[2] as string, ...age, count: 1 });
+    }
     for (const row of addresses) {
       if (row.flags.includes("dadfailed")) add({ ...placed(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
     }

@@ -52,6 +52,10 @@ const COMPLAINT = /^(?:journalctl|tail|cat|head|grep|find|dmesg|kubectl|crictl|d
 const HEADER = /^==> (\/?[^\s<>]{1,400}) <==$/;
 // grep -r, grep -H and find -exec grep put the path in front
 const PATH_PREFIX = /^(\/[^\s:]{1,400}):(?:\d{1,8}[:-])?/;
+// what stern prints when a pod comes or goes
+const STERN_REMARK = /^[+-] [\w.-]{1,253}(?: [\w.-]{1,253})? › [\w.-]{1,63}$/;
+// the pod and container in front of each line, and the namespace in front of those where it was asked for all
+const STERN_PREFIX = /^(?:[a-z0-9-]{1,63} )?([a-z0-9][a-z0-9.-]{0,251}[a-z0-9]) ([a-z0-9][a-z0-9-]{0,62}) /;
 /** A message joined out of several lines is cut here. */
 const MAX_MESSAGE = 4000;
 
@@ -134,6 +138,7 @@ function recognize(argv: readonly string[]): View | undefined {
     const format = output.startsWith("json") ? "journal-json" : output === "cat" ? "cat" : "journal";
     return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
   }
+  if (program === "stern" || program === "kubectl-stern") return view("stern", true, argv.slice(1).join(" "));
   if (program === "kubectl" || program === "oc" || program === "k3s") {
     const verb = argv.indexOf("logs");
     if (verb === -1) return undefined;
@@ -146,6 +151,8 @@ function recognize(argv: readonly string[]): View | undefined {
     const unit = argv.slice(argv.indexOf("status") + 1).find((word) => !word.startsWith("-"));
     return unit === undefined ? undefined : view("status", false, `status ${unit}`);
   }
+  // BusyBox: the newest lines of all programs
+  if (program === "logread") return view("files", true, "logread");
   if (program === "find") {
     const exec = argv.indexOf("-exec");
     const inner = argv[exec + 1];
@@ -204,14 +211,15 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       open = undefined;
       continue;
     }
-    if (REMARK.test(content) || isPromptLine(content)) continue;
+    if (REMARK.test(content) || isPromptLine(content) || (format === "stern" && STERN_REMARK.test(content))) continue;
     if (BINARY.test(content) || COMPLAINT.test(content)) {
       unparsed.add(line, content);
       continue;
     }
-    const path = PATH_PREFIX.exec(content);
-    const pathUnit = path === null ? undefined : unitOfPath(path[1] as string);
-    const read = readMessage(path === null || pathUnit === undefined ? content : content.slice(path[0].length), format);
+    const pod = format === "stern" ? STERN_PREFIX.exec(content) : null;
+    const path = pod ?? PATH_PREFIX.exec(content);
+    const pathUnit = pod !== null ? unitOf(pod[2] as string) : path === null ? undefined : unitOfPath(path[1] as string);
+    const read = readMessage(path === null || pathUnit === undefined ? content : content.slice(path[0].length), format === "stern" ? "container" : format);
     if (read === "kernel") {
       open = undefined;
       continue;

@@ -17,6 +17,10 @@ const Reply = z.object({
   interface: z.string().optional(),
   /** True if it was asked whether the node's own address is in use elsewhere (-D): any answer is a conflict. */
   duplicateCheck: z.boolean(),
+  /** True of what somebody saw with tcpdump: nobody asked for it, and some time may lie between two of them. */
+  heard: z.boolean().optional(),
+  /** Of what was heard: true if this hardware address spoke for the address before, and another one in between. */
+  returned: z.boolean().optional(),
 });
 const Arping = z.object({ rows: z.array(Reply) });
 
@@ -24,6 +28,10 @@ const Arping = z.object({ rows: z.array(Reply) });
 const IPUTILS = /^(?:Unicast|Broadcast) reply from (\S{3,40}) \[([^\]\s]{3,24})\]/;
 // Thomas Habets' arping
 const HABETS = /^\d{1,6} bytes from (\S{3,24}) \(([^)\s]{3,40})\): index=/;
+// tcpdump, with -e and without: "ARP, Reply 10.0.0.5 is-at 52:54:00:11:22:33, length 28", "52:54:00:11:22:33 > ff:ff:ff:ff:ff:ff, …: Request who-has 10.0.0.1 tell 10.0.0.5, length 46"
+const HEARD_REPLY = /\breply (\d{1,3}(?:\.\d{1,3}){3}) is-at ([\da-f:]{11,17})\b/i;
+const HEARD_REQUEST = /(?:^|\s)([\da-f:]{17}) (?:\(.{1,40}?\) )?> .{0,120}?\bwho-has \S{1,40}(?: \(\S{1,40}\))? tell (\d{1,3}(?:\.\d{1,3}){3})\b/i;
+const MAX_HEARD = 500;
 const FRAME =
   /^(?:ARPING .*|Sent \d{1,9} probe.*|Received \d{1,9} (?:response|reply|repl).*|--- .* statistics ---|\d{1,9} packets transmitted, .*|rtt min\/avg.*|Timeout|Interface ".{1,15}" is down)$/;
 
@@ -32,6 +40,7 @@ export const arping = defineFact({
   title: "Answers to ARP requests (arping)",
   commands: [],
   recognize(argv): View | undefined {
+    if (argv[0] === "tcpdump") return { format: "heard", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0 };
     if (argv[0] !== "arping" || argv.length < 2) return undefined;
     return { format: hasLetter(argv, "D") ? "duplicate" : "ask", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
@@ -41,7 +50,10 @@ export const arping = defineFact({
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Reply>[] = [];
-    const name = optionValue(argv, "-I", "-i", "--interface");
+    const name =
+      optionValue(argv, "-I", "-i", "--interface") ??
+      argv[argv.findIndex((word) => view.format === "heard" && /^-[a-zA-Z]{1,8}i$/.test(word)) + 1 || argv.length];
+    if (view.format === "heard") return unparsed.with({ rows: heardIn(text, name === "any" ? undefined : name) });
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim();
       const iputils = IPUTILS.exec(bare);
@@ -57,3 +69,21 @@ export const arping = defineFact({
   merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
   whole: () => true,
 });
+
+/** Who spoke for which address. All other packets are about other things. */
+function heardIn(text: string, name: string | undefined): z.infer<typeof Reply>[] {
+  const rows: z.infer<typeof Reply>[] = [];
+  for (const { line, text: content } of lines(text)) {
+    if (content.length > 600 || rows.length >= MAX_HEARD) continue;
+    const reply = HEARD_REPLY.exec(content);
+    const request = reply === null ? HEARD_REQUEST.exec(content) : null;
+    const address = reply?.[1] ?? request?.[2];
+    const mac = readMac(reply?.[2] ?? request?.[1] ?? "");
+    if (address === undefined || mac === undefined) continue;
+    const before = rows.filter((row) => row.address === address).map((row) => row.mac);
+    const first = before.indexOf(mac);
+    const returned = first !== -1 && before.slice(first).some((other) => other !== mac);
+    rows.push({ line, address, mac, ...present({ interface: name }), duplicateCheck: false, heard: true, ...(returned ? { returned } : {}) });
+  }
+  return rows;
+}

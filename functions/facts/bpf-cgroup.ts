@@ -27,12 +27,16 @@ const BpfCgroup = z.object({
 });
 /** A listing that begins at the root and shows everything below it: what is attached to the root stands in it, first. */
 const Tree = z.object({ line: z.int(), root: z.string() });
-const BpfCgroups = z.object({ rows: z.array(BpfCgroup), trees: z.array(Tree) });
+/** `bpftool cgroup show` of a cgroup that has no program: it prints nothing. `effective`: none of the cgroups above has one either. */
+const Empty = z.object({ line: z.int(), cgroup: z.string(), effective: z.boolean() });
+const BpfCgroups = z.object({ rows: z.array(BpfCgroup), trees: z.array(Tree), empty: z.array(Empty) });
 export type BpfCgroup = z.infer<typeof BpfCgroup>;
 type BpfCgroups = z.infer<typeof BpfCgroups>;
 
 const HEADER = /^(?:CgroupPath|ID\s+AttachType\s+(?:AttachFlags\s+)?Name)$/;
 const PATH = /^(\/.*)$/;
+/** What people write where a command printed nothing. */
+const NOTHING = /^\s{0,20}[(<[](?:empty|none|nothing|no output|empty output)[)>\]]\s{0,20}$/i;
 const PROGRAM =
   /^\s*(\d{1,10})\s+(type \d{1,5}|[a-z0-9_]{4,64})(?:\s+(multi|override|multi,preorder|unknown\([0-9a-f]{1,8}\)))?(?:\s+([\w.]{1,128}))?(?:\s+[\w.]{1,128}|\s+attach_btf_obj_id=\d+ attach_btf_id=\d+)?(?:\s+(?:←|<-|#).*)?$/;
 // Where cgroup v2 is mounted as a whole: a tree from there is the whole tree.
@@ -58,7 +62,7 @@ export const bpfCgroup = defineFact({
   },
   schema: BpfCgroups,
   answered: bpftoolAnswered,
-  parse({ text: given, argv, view }) {
+  parse({ text: given, argv, view, truncated, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const text = withoutPromptLines(given);
     const call = bpftoolCall(argv);
@@ -67,7 +71,8 @@ export const bpfCgroup = defineFact({
     const finish = (rows: BpfCgroup[]) => {
       const first = view.complete ? rows[0] : undefined;
       const trees = first === undefined ? [] : [{ ...placeOf(first), root: pathOf(call?.rest[0]) ?? "/sys/fs/cgroup" }];
-      return unparsed.with({ rows, trees });
+      const nothing = rows.length === 0 && truncated !== true && pipe === "" && cgroup !== undefined && cgroup !== "" && unparsed.count === 0;
+      return unparsed.with({ rows, trees, empty: nothing ? [{ line: 1, cgroup, effective: view.format === "effective" }] : [] });
     };
     if (!isJson(text)) return finish(fromText(text, cgroup, add, unparsed));
     const elements =
@@ -120,7 +125,7 @@ function fromText(text: string, shown: string | undefined, add: ReturnType<typeo
     const attachType = match?.[2] ?? "";
     if (match !== null && cgroup !== undefined && (isCgroupAttachType(attachType) || attachType.startsWith("type "))) {
       rows.push(add(line, cgroup, Number(match[1]), attachType, match[3], match[4]));
-    } else if (!HEADER.test(content) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+    } else if (!(shown !== undefined && NOTHING.test(content)) && !HEADER.test(content) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
   }
   return rows;
 }
@@ -144,5 +149,6 @@ function mergeCgroups(parts: readonly Part<BpfCgroups>[]): BpfCgroups {
     for (const row of own) covered.add(row.cgroup);
     wholeTree ||= part.complete && part.view.scope === "";
   }
-  return { rows, trees: parts.flatMap((part) => (part.sample === 1 ? part.value.trees : [])) };
+  const shown = parts.filter((part) => part.sample === 1);
+  return { rows, trees: shown.flatMap((part) => part.value.trees), empty: shown.flatMap((part) => part.value.empty) };
 }

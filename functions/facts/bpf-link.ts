@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { attachTypeOf, bpftoolAnswered, bpftoolCall, isJson, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
+import { attachTypeOf, bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
@@ -60,6 +60,7 @@ export const bpfLink = defineFact({
     const text = withoutPromptLines(given);
     return unparsed.with({ rows: isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed) });
   },
+  merge: mergeById,
 });
 
 function fromJson(text: string, unparsed: UnparsedLines): BpfLink[] {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { bpftoolAnswered, bpftoolCall, isJson, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
+import { bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
@@ -62,6 +62,7 @@ export const bpfMap = defineFact({
     const pinLookups = view.format === "pins" && rows[0] !== undefined ? [{ line: rows[0].line }] : [];
     return unparsed.with({ rows, pinLookups });
   },
+  merge: mergeById,
 });
 
 function fromJson(text: string, unparsed: UnparsedLines): BpfMap[] {

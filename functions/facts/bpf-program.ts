@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { bpftoolAnswered, bpftoolCall, isJson, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
+import { bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
@@ -57,6 +57,7 @@ export const bpfProgram = defineFact({
     const text = withoutPromptLines(given);
     return unparsed.with({ rows: isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed) });
   },
+  merge: mergeById,
 });
 
 function fromJson(text: string, unparsed: UnparsedLines): BpfProgram[] {

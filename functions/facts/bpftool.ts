@@ -1,7 +1,8 @@
 import { isPromptLine } from "./command.ts";
-import type { Input } from "./fact.ts";
+import type { Input, Part } from "./fact.ts";
 import { UnparsedLines } from "./fact.ts";
 import { asString, type JsonElement, jsonElements } from "./json.ts";
+import { combine, ranked } from "./parts.ts";
 
 /** What the facts about BPF share: how `bpftool` is called and how its JSON is laid out. */
 
@@ -48,6 +49,20 @@ export function bpftoolAnswered({ exitCode, text }: Pick<Input, "exitCode" | "te
   if (exitCode === undefined || exitCode === 0) return true;
   const start = text.slice(0, 400).trimStart();
   return start !== "" && !/^\{\s{0,40}"error"/.test(start) && !start.startsWith("Error:");
+}
+
+/** Listings put together by id: a listing that shows everything stands alone, several that show a part (`| grep`, one id each) complement each other. */
+export function mergeById<R extends { id: number }, T extends { rows: R[] }>(parts: readonly Part<T>[]): T {
+  const best = ranked(parts);
+  const [first] = best as [Part<T>, ...Part<T>[]];
+  if (first.complete) return first.value;
+  // where pins were looked up, rows without one say more than rows of a listing that does not tell
+  const pins = (part: Part<T>): boolean => part.view.format === "pins";
+  const rows = combine(
+    best.filter((part) => part.view.scope !== first.view.scope || pins(part) === pins(first)).flatMap((part) => part.value.rows),
+    (row) => String(row.id),
+  );
+  return { ...first.value, rows };
 }
 
 /** Blanks out the prompt lines that were pasted before an output; line numbers stay. */

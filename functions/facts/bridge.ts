@@ -98,7 +98,7 @@ function readJson(text: string, unparsed: UnparsedLines): Port[] {
       if (Object.keys(value).length > 0) unparsed.add(line, quote);
       continue;
     }
-    if (master === undefined) continue; // a device with a bridge in its hardware, no port of one
+    if (master === undefined || master === name) continue; // a device with a bridge in its hardware, or a bridge itself: no port of one
     const row: Port = { line, bridge: master, interface: name };
     const state = asString(value["state"]);
     if (state !== undefined && STATES.includes(state)) row.state = state;
@@ -115,13 +115,14 @@ function readText(text: string, unparsed: UnparsedLines): Port[] {
     const content = raw.trimStart(); // pasted text may be indented as a whole
     const link = LINK.exec(content);
     if (link !== null) {
-      const attributes = attributesOf(link[2] as string);
+      const name = link[1] as string;
+      const attributes = attributesOf(link[2] as string, name);
       const master = attributes?.get("master");
-      row = { line, bridge: master ?? "", interface: link[1] as string };
+      row = { line, bridge: master ?? "", interface: name };
       if (attributes === undefined) unparsed.add(line, raw);
-      else if (master !== undefined) ports.push(withAttributes(row, attributes)); // without a master it is no port of a bridge
+      else if (master !== undefined && master !== name) ports.push(withAttributes(row, attributes)); // without a master it is no port of a bridge
     } else if (raw !== content && row !== undefined) {
-      const attributes = attributesOf(content);
+      const attributes = attributesOf(content, row.interface);
       if (attributes === undefined) unparsed.add(line, raw);
       else withAttributes(row, attributes);
     } else if (!isPromptLine(content)) unparsed.add(line, raw);
@@ -129,9 +130,13 @@ function readText(text: string, unparsed: UnparsedLines): Port[] {
   return ports;
 }
 
-/** "mtu 1500 master cni0 state forwarding …": names and values by turns, all of them known, or nothing. `-o` joins lines with a backslash. */
-function attributesOf(text: string): Map<string, string> | undefined {
+/**
+ * "mtu 1500 master cni0 state forwarding …": names and values by turns, all of them known, or nothing. `-o` joins lines with a backslash. `-d` of iproute2 5.0
+ * and about ends with the name of the interface, and says of a bridge that it is its own master.
+ */
+function attributesOf(text: string, name: string): Map<string, string> | undefined {
   const words = text.split(/[\s\\]+/).filter((word) => word !== "");
+  if (words.length % 2 === 1 && words.at(-1) === name) words.pop();
   const attributes = new Map<string, string>();
   for (let i = 0; i < words.length; i += 2) {
     const [name, value] = [words[i] as string, words[i + 1]];

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { readFamily } from "./mask.ts";
+import { eventAge } from "./pod-event.ts";
 import { present } from "./present.ts";
 
 /**
@@ -32,6 +33,8 @@ const Problem = z.object({
   message: z.string(),
   /** Peers without a session, where the message names them. */
   peers: z.array(z.string()),
+  /** Of an event of the pod: seconds since it was last seen. */
+  age: z.number().optional(),
 });
 const Connection = z.object({
   line: z.int(),
@@ -59,8 +62,8 @@ const ROW = /^\s{0,20}\|(.{1,400})\|\s*$/;
 const TABLE_FRAME = /^\s{0,20}(?:[+|—─\-\s]{3,400}|\|\s{0,10}PEER ADDRESS\b.{0,200})$/i;
 const FRAMES =
   /^(?:Calico process is running\.|IPv[46] BGP status|No IPv[46] (?:peers found|address configured)\.|calico-node container is running\..{0,200}|Running felix version .{0,100}|IP: \S{1,45}\s+AS Number: .{0,60}|command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
-// "None of the BGP backend processes (BIRD or GoBGP) are running.", "Calico process is not running."
-const NOT_RUNNING = /(?:Calico process is not running|None of the BGP backend processes|BGP backend processes? .{0,40}not running)/;
+// "None of the BGP backend processes (BIRD or GoBGP) are running.", "The BGP backend process (BIRD) is not running.", "Calico process is not running."
+const NOT_RUNNING = /(?:Calico process is not running|None of the BGP backend processes|BGP backend process(?:es)? .{0,40}not running)/;
 const BIRD_FRAME = /^(?:0001 |1002-|2002-| {0,4})?(?:BIRD\s.{0,60}ready\.|name\s+proto\s+table\s+state\s.{0,60}|Access restricted)$/i;
 const BIRD_ROW =
   /^(?:1002-| {1,4})?([A-Za-z]\w{1,60})\s{1,40}(BGP|Static|Kernel|Device|Direct|Pipe|RPKI|OSPF|RIP|BFD)\s{1,20}(\S{1,40})\s{1,20}(up|start|down|stop|feed)\s{1,20}(\S{1,12}(?: \d\d:\d\d:\d\d(?:\.\d{1,3})?)?)(?:\s{1,40}(\S.{0,300}))?$/;
@@ -174,7 +177,8 @@ function problemOf(line: number, raw: string): CalicoNode["problems"][number] | 
   const named = PEERS_NAMED.exec(content)?.[1]?.split(/[\s,]+/, 100) ?? [];
   // the daemon's own log line may follow without a blank
   const message = (readiness ?? content).replace(/\s{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.{0,4000}$/, "");
-  return { line, message: message.slice(0, 600), peers: named.filter((address) => readFamily(address, "ipv4") !== undefined) };
+  const peers = named.filter((address) => readFamily(address, "ipv4") !== undefined);
+  return { line, message: message.slice(0, 600), peers, ...present({ age: eventAge(raw.slice(0, 4000)) }) };
 }
 
 function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {

@@ -8,14 +8,14 @@ import { placed } from "./placed.ts";
 const Drops = z.object({
   line: z.int(),
   interface: z.string(),
-  /** As the source names it: "rxMissed" (ip -s link), "rx_no_buffer_count" (ethtool -S). */
+  /** As the source names it: "rxMissed" (ip -s link), "rx_no_buffer_count" (ethtool -S), "rxfifo/s" (sar). */
   counter: z.string(),
   /**
    * "ring": the card had no room for packets that came in. "stack": the kernel threw them away behind the card, which it also does with frames that nobody
    * asked for (LLDP, STP, other VLANs).
    */
   place: z.enum(["ring", "stack"]),
-  /** Packets between the samples. */
+  /** Packets between the samples; where sar tells ("rxfifo/s"), a second. */
   dropped: z.int(),
   /** Packets that came in meanwhile, where known. */
   received: z.int().optional(),
@@ -34,23 +34,28 @@ interface Sources {
     rows: readonly (Row & { interface: string; kind?: string; memberKind?: string; master?: string })[];
     statistics: readonly (Row & { interface: string } & Readonly<Record<string, unknown>>)[];
   };
+  readonly sar?: { rows: readonly (Row & { interface: string; name: string; rate: number })[] };
   readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; valueDelta?: number })[] };
 }
 
 /** Names that the kernel, systemd and firmware give to cards. VPC CNI's veths begin with "eni", which is none of them. */
-const CARD = /^(?:eth\d|en[opsxP]|em\d|p\d+p\d|ib[ps]?\d|wl|usb\d|bnet\d)/;
+const CARD = /^(?:eth\d|en[opsxP]|em\d|p\d+p\d|ib[ps]?\d|wl|usb\d|bnet\d|nic\d|lan\d|wan\d?$|sfc\d)/;
 /** Counters of drivers for packets that found no room in the receive ring: Intel, Mellanox, Broadcom, virtio, ENA, vmxnet3, gve, and the kernel's own names. */
 const RING =
   /^(?:rx_missed(?:_errors)?|rx_no_buffer(?:_count)?|rx_fifo_errors|rx_no_dma_resources|rx_out_of_buffer|rx_buff_alloc_err|rx_ring_full|rx_overruns?|rx_over_errors|rx_brb_discard|rx_prio\d_discards|rx_discards_phy|rx_drops|drv dropped rx total|rx_dropped_no_buff\w{0,8}|port\.rx_dropped|rx_no_desc)$/;
+/** The same of more drivers: ice; vmxnet3; tg3, bnx2 and bnxt; be2net; Solarflare; one queue of igb, i40e and virtio; stmmac; Cisco; Chelsio; Netvsc; QLogic. */
+const RING_OF_OTHERS =
+  /^(?:rx_dropped\.nic|pkts rx oob|rx buf alloc fail|(?:\[\d{1,3}\]: ?)?rx_discards|rxbds_empty|rx_drops_no_(?:pbuf|txpb|erx_descr|tpre_descr|skbs|frags)|(?:port_)?rx_nodesc_drops?(?:_cnt)?|rx_queue_\d{1,3}_drops|rx\d{1,3}_drops|(?:mmc_)?rx_fifo_?overflow|rx_overflow_cntr|rx_missed_cntr|rx_no_bufs|rx_ovflow\d|rx_no_memory|(?:\d{1,3}: )?no_buff_discards|rx_packet_buffer_drop|rx_buffer_overflow)$/;
 const STACK = { rxMissed: "ring", rxOverrun: "ring", rxDropped: "stack" } as const;
 
 export const cardDrops = defineDerivedFact<CardDrops>({
   id: "card-drops",
   title: "Packets that network cards dropped between two samples",
-  from: ["link", "ethtool-statistics"],
+  from: ["link", "ethtool-statistics", "sar"],
+  optional: ["sar"],
   schema: CardDrops,
   derive(values) {
-    const { link, "ethtool-statistics": ethtool } = values as Sources;
+    const { link, sar, "ethtool-statistics": ethtool } = values as Sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const bonds = new Set((link?.rows ?? []).filter((row) => row.kind === "bond").map((row) => row.interface));
     // `ip -d` says what an interface is; a veth in a container is called eth0 too
@@ -80,8 +85,19 @@ export const cardDrops = defineDerivedFact<CardDrops>({
         });
       }
     }
+    for (const row of sar?.rows ?? []) {
+      const dropped = Math.round(row.rate);
+      if (row.name !== "rxfifo/s" || dropped === 0 || !isCard(row.interface)) continue;
+      result.rows.push({ ...placed(row), interface: row.interface, counter: row.name, place: "ring", dropped, bonded: bonded(row.interface) });
+    }
     for (const row of ethtool?.rows ?? []) {
-      if (row.valueDelta === undefined || row.valueDelta === 0 || !isCard(row.interface) || !RING.test(row.name.toLowerCase())) continue;
+      if (
+        row.valueDelta === undefined ||
+        row.valueDelta === 0 ||
+        !isCard(row.interface) ||
+        !(RING.test(row.name.toLowerCase()) || RING_OF_OTHERS.test(row.name.toLowerCase()))
+      )
+        continue;
       const all = received.get(row.interface);
       const about = { interface: row.interface, counter: row.name, place: "ring" as const, dropped: row.valueDelta, bonded: bonded(row.interface) };
       result.rows.push({ ...placed(row), ...about, ...(all === undefined ? {} : { received: all }) });

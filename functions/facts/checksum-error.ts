@@ -25,12 +25,26 @@ const Message = z.object({
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
 });
-const ChecksumErrors = z.object({ counters: z.array(Counter), messages: z.array(Message) });
+/** Somebody switched the checksum offload of a tunnel off, and a request that got no answer before got one afterwards. */
+const Trial = z.object({
+  /** Of the change. */
+  line: z.int(),
+  interface: z.string(),
+  /** The request, which was made twice. */
+  command: z.string(),
+});
+const ChecksumErrors = z.object({ trials: z.array(Trial), counters: z.array(Counter), messages: z.array(Message) });
 type ChecksumErrors = z.infer<typeof ChecksumErrors>;
 
 const MESSAGE = /UDP: bad checksum[.:] From \[?([0-9a-fA-F.:]{2,45}?)\]?:\d{1,5} to \[?[0-9a-fA-F.:]{2,45}?\]?:(\d{1,5}) ulen/;
 
+/** The feature, and what switches it too. */
+const FEATURE = /^(?:tx|tx-checksumming|tx-checksum-ip-generic)$/;
+const TUNNEL = /^(?:flannel|vxlan|cilium_vxlan|antrea-tun)/;
+
 interface Sources {
+  readonly "offload-change"?: { rows: readonly (Row & { interface: string; name: string; on: boolean })[] };
+  readonly attempt?: { rows: readonly (Row & { command: string; answered: boolean })[] };
   readonly nstat?: { rows: readonly (Row & { name: string; value: number; valueDelta?: number | undefined })[] };
   readonly "kernel-log"?: { rows: readonly (Row & { message: string; age?: number | undefined })[] };
 }
@@ -38,11 +52,13 @@ interface Sources {
 export const checksumError = defineDerivedFact<ChecksumErrors>({
   id: "checksum-error",
   title: "Received packets with wrong checksums",
-  from: ["nstat", "kernel-log"],
+  from: ["nstat", "kernel-log", "offload-change", "attempt"],
+  optional: ["offload-change", "attempt"],
   schema: ChecksumErrors,
   derive(values) {
     const sources = values as Sources;
     return {
+      trials: trialsOf(sources),
       counters: (sources.nstat?.rows ?? [])
         .filter(({ name }) => name === "UdpInCsumErrors" || name === "TcpInCsumErrors")
         .map(({ line, output, text, name, value, valueDelta }) => ({ line, ...present({ output, text }), name, value, ...present({ valueDelta }) })),
@@ -53,3 +69,16 @@ export const checksumError = defineDerivedFact<ChecksumErrors>({
     };
   },
 });
+
+/** By the order of the outputs: a request without an answer, the change, the same request with one. */
+function trialsOf(sources: Sources): ChecksumErrors["trials"] {
+  const attempts = sources.attempt?.rows ?? [];
+  return (sources["offload-change"]?.rows ?? []).flatMap((change) => {
+    if (change.on || !FEATURE.test(change.name) || !TUNNEL.test(change.interface) || change.output === undefined) return [];
+    const at = change.output;
+    const failed = attempts.filter((row) => !row.answered && (row.output ?? at) < at);
+    const again = attempts.find((row) => row.answered && (row.output ?? at) > at && failed.some((other) => other.command === row.command));
+    const { line, output, text, interface: name } = change;
+    return again === undefined ? [] : [{ line, ...present({ output, text }), interface: name, command: again.command }];
+  });
+}

@@ -43,7 +43,8 @@ type CiliumAgent = z.infer<typeof CiliumAgent>;
 
 /** What the agent needs itself: a failure of Hubble, say, costs no traffic. */
 const VITAL = new Set(["Cilium", "Kubernetes", "KVStore", "ContainerRuntime"]);
-const UNREACHABLE = /cilium\.sock.{0,200}(?:no such file|connection refused|deadline exceeded|timed? ?out)/;
+const UNREACHABLE =
+  /cilium\.sock.{0,200}(?:no such file|connection refused|deadline exceeded|timed? ?out)|Cilium API client timeout exceeded|^Daemon: Not responding/;
 const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off restarting)/i;
 /** kubelet's own words for a container that ends again and again. */
 const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
@@ -53,7 +54,9 @@ const MANY = 5;
 const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100})(?: bpf)? map.{0,200}(?:the map is full|resize it with the flag)/;
 const NO_SPACE = /no space left on device|argument list too long/;
 // a full disk has the same words
-const ABOUT_MAPS = /\b(?:maps?|bpf)\b/i;
+const ABOUT_MAPS = /\b(?:(?:policy)?maps?|bpf|syncPolicyMap)\b/i;
+/** "Failed to add PolicyMap key", "syncPolicyMap failed": the map of one endpoint, whose name the message leaves out. */
+const POLICY_MAP = /\b(?:syncP|P)olicyMap\b/;
 const MAP_NAME = /\b(?:cilium_)?((?:ct|snat_v|lb|policy|ipcache|lxc)[46_a-z0-9]{0,60})\b/;
 /** What `cilium bpf … list | wc -l` counts, by the name of the map that holds it. The list begins with no headline. */
 const COUNTED: Readonly<Record<string, string>> = {
@@ -160,7 +163,14 @@ function counts(sources: Sources): CiliumAgent["maps"] {
 }
 
 function fullMap(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["maps"] {
-  const named = row.unit === "cilium-agent" && NO_SPACE.test(row.message) && ABOUT_MAPS.test(row.message) ? MAP_NAME.exec(row.message)?.[1] : undefined;
+  const noSpace = row.unit === "cilium-agent" && NO_SPACE.test(row.message) && ABOUT_MAPS.test(row.message);
+  const named = !noSpace ? undefined : POLICY_MAP.test(row.message) ? "policy" : (MAP_NAME.exec(row.message)?.[1] ?? unnamed(row.message));
   const name = MAP_FULL.exec(row.message)?.[1] ?? named;
   return name === undefined ? [] : [{ ...placeOf(row), map: name, source: "log", ...present({ age: row.age }) }];
+}
+
+/** Old messages about services leave the name of the map out, and that of the nodes has words instead. */
+function unnamed(message: string): string | undefined {
+  if (/\bLB (?:bpf )?map\b|\bservice entry\b/.test(message)) return "lb_services";
+  return /\bnode map\b/.test(message) ? "node_map" : undefined;
 }

@@ -79,6 +79,8 @@ const CLI_PROBLEM = /^(Errors|Warnings):\s{1,30}(\S.{0,2000})$/;
 const COMPLAINT = /^(?:Error: |Unable to |Cannot |Get "?http|curl: |error: |Is the agent running\?)/;
 // what kubectl adds
 const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
+// "  Socket LB:            Disabled"; what follows about it (Tracing, Coverage) has a longer name
+const SOCKET_LB = /^\s+Socket LB:\s+(\S.{0,80})$/;
 const SECTION_END = /^\S/;
 
 export const ciliumStatus = defineFact({
@@ -93,6 +95,8 @@ export const ciliumStatus = defineFact({
       return { format: "json", complete: true, scope: "", rank: 4 };
     }
     if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
+    // of the versions only that the agent does not tell its own
+    if (argv[1] === "version") return { format: "version", complete: true, scope: "version", rank: 0 };
     if (argv[1] !== "status" || argv.includes("--help") || argv.includes("-h")) return undefined;
     const output = optionValue(argv, "-o", "--output") ?? (argv.includes("-ojson") ? "json" : "");
     const brief = argv.includes("--brief");
@@ -102,8 +106,16 @@ export const ciliumStatus = defineFact({
   schema: CiliumStatus,
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || (SOCKET.test(stderr) && /agent running/.test(stderr)),
-  parse: (input) => (input.view.format === "json" && input.text.includes("{") ? fromJson(input) : fromText(input)),
+  parse: (input) =>
+    input.view.format === "version" ? fromVersion(input) : input.view.format === "json" && input.text.includes("{") ? fromJson(input) : fromText(input),
 });
+
+/** "Daemon: Not responding" below the version of the client. */
+function fromVersion({ text }: Input) {
+  const problems = [...lines(text)].filter(({ text: content }) => /^Daemon: (?:Not responding|Unable to )/.test(content.trim()));
+  const rows = problems.map(({ line, text: content }) => ({ line, message: squeezed(content) }));
+  return new UnparsedLines().with<CiliumStatus>({ components: [], controllers: [], nodes: [], problems: rows });
+}
 
 function fromText({ text, stderr }: Input) {
   const unparsed = new UnparsedLines();
@@ -126,6 +138,11 @@ function fromText({ text, stderr }: Input) {
       value.problems.push({ line, message: squeezed(content) });
       continue;
     }
+    // all that `--brief` prints of an agent that is well
+    if (content.trim() === "OK") {
+      value.components.push(componentOf(line, "Cilium", "OK"));
+      continue;
+    }
     const field = SECTION_END.test(raw) || drawn ? FIELD.exec(content) : null;
     if (CLI_REST.test(content) && !drawn) {
       section = "cli";
@@ -140,7 +157,9 @@ function fromText({ text, stderr }: Input) {
     else if (list === "nodes" && NODE.test(raw)) value.nodes.push(nodeOf(line, raw));
     // what belongs to a section is indented: addresses, details of the replacement, sizes of maps, more errors of the CLI
     else if (/^\s/.test(raw) && section !== "") {
+      const detail = section === "KubeProxyReplacement Details" ? SOCKET_LB.exec(raw)?.[1] : undefined;
       if (section === "Errors") value.problems.push({ line, message: squeezed(raw) });
+      else if (detail !== undefined) value.components.push(componentOf(line, "Socket LB", detail));
     } else unparsed.add(line, raw);
   }
   if (value.components.length === 0 && value.problems.length === 0) {

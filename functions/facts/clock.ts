@@ -15,7 +15,7 @@ import { present } from "./present.ts";
 const Source = z.object({
   /** The line that says whether it is in step. */
   line: z.int(),
-  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd". */
+  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd"; "query" where a program only asked a server for the time. */
   source: z.string(),
   synchronized: z.boolean(),
   /** Seconds that the clock is away from the source's time, without a sign. */
@@ -46,18 +46,29 @@ const Clock = z.object({ rows: z.array(Source), services: z.array(Service), serv
 type Clock = z.infer<typeof Clock>;
 type Source = z.infer<typeof Source>;
 
-const FIELD = /^([A-Za-z][\w ()/-]{0,40}?)\s{0,16}[:=]\s?(.{0,200})$/;
+const FIELD = /^([A-Za-z][\w ()/.-]{0,40}?)\s{0,16}[:=]\s?(.{0,200})$/;
 const SECONDS = /^(-?[\d.]{1,20}) seconds?\b/;
 // chronyc sources: "^* ntp1.example.net   2   6   377    34    -12us[ -30us] +/-  8ms"
 const CHRONY_SERVER = /^[\^=#]([*+\-?x~ ])\s{0,2}(\S{1,80})\s+(\d{1,2})\s+(-?\d{1,3})\s+([0-7]{1,3})\s+(\S{1,10})\s+\S.*$/;
-const CHRONY_FRAME = /^(?:MS Name\/IP address\s.*|=+|(?:\d{3} )?Number of sources = \d{1,4})$/;
-// ntpq -p: "*ntp1.example.n .GPS.  1 u   34   64  377    1.234   -0.012   0.008"
+// with -v a legend of lines and dots stands above the table
+const CHRONY_FRAME = /^(?:MS Name\/IP address\s.*|=+|(?:\d{3} )?Number of sources = \d{1,4}|(?:\.-|\/ |\| |\|\|).{0,120})$/;
+// ntpq -p, of ntpsec with a plus before the offset: "*ntp1.example.n .GPS.  1 u   34   64  377    1.234   -0.012   0.008"
 const NTPQ_SERVER =
-  /^([ *+\-#ox.])(\S{1,60})\s+(\S{1,40})\s+(\d{1,2})\s+[ublsmpMSBA-]\s+(-|\d{1,6}[mhd]?)\s+(\d{1,6})\s+([0-7]{1,3})\s+(-?[\d.]{1,16})\s+(-?[\d.]{1,16})\s+(-?[\d.]{1,16})$/;
-const NTPQ_FRAME = /^(?:\s+remote\s+refid\s.*|=+)$/;
+  /^([ *+\-#ox.])(\S{1,60})\s+(\S{1,40})\s+(\d{1,2})\s+[ublsmpMSBA-]\s+(-|\d{1,6}[mhd]?)\s+(\d{1,6})\s+([0-7]{1,3})\s+(-?[\d.]{1,16})(?:[nuµm]?s)?\s+([+-]?[\d.]{1,16})([nuµm]?s)?\s+(-?[\d.]{1,16})(?:[nuµm]?s)?$/;
+/** Milliseconds; ntpsec shows units if it is asked to. */
+const UNITS: Readonly<Record<string, number>> = { s: 1000, ms: 1, us: 1e-3, µs: 1e-3, ns: 1e-6 };
+const NTPQ_FRAME = /^(?:No association ID's returned|\s+remote\s+refid\s.*|=+)$/;
 const ADJTIMEX = /^(?:-[a-z]\s{1,4})?[a-z][\w. ]{2,20}:\s.{1,80}$/;
 // "unsynchronised", "synchronised to NTP server (10.0.0.4) at stratum 3", then remarks
 const NTPSTAT = /^(?:((?:un)?synchroni[sz]ed)\b.{0,120}|time (?:correct|server) .{1,80}|polling server every .{1,40}|\s*(?:re)?starting.{0,40})$/;
+// ntpsec: "2025-10-29 16:02:11.120331 (+0100) -0.000412 +/- 0.000912 10.1.0.4 s2 no-leap"
+// "14 Mar 09:40:11 ntpdate[22110]: step time server 10.1.0.4 offset 312.442163 sec", "2021-03-14T09:40:11Z System clock wrong by 312.442163 seconds (ignored)"
+const QUERY =
+  /(?:(?:step|adjust) time server \S{1,80} offset ([+-]?[\d.]{1,20}) sec|^\S{10,40}(?: \S{8,20})? \([+-]\d{4}\) ([+-]?[\d.]{1,20}) \+\/- |System clock wrong by ([+-]?[\d.]{1,20}) seconds)/;
+const QUERY_FRAME =
+  /^(?:server \S{1,80}, stratum \d{1,2}, offset .{1,60}|.{1,60} chronyd (?:version|exiting).{0,200}|.{1,40} Initial frequency .{1,40}|.{1,40} Selected source .{1,80})$/;
+/** Seconds. What ntpdate and ntpd step, and do not slew. */
+const STEP = 0.128;
 const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
 /** Chrony's reference for the machine's own clock. */
 const LOCAL = /^7F7F0101\b|^127\.127\.1\.1\b/;
@@ -86,6 +97,9 @@ export const clock = defineFact({
     }
     if (program === "ntpq")
       return rest.some((word) => /^-[a-z]*p|^--peers$/.test(word)) ? { format: "ntpq", complete: true, scope: "ntpd", rank: 1 } : undefined;
+    // they only ask
+    if ((program === "ntpdate" && rest.some((word) => /^-[a-zA-Z]*q/.test(word))) || (program === "chronyd" && rest.some((word) => /^-[a-zA-Z]*Q/.test(word))))
+      return { format: "query", complete: false, scope: "query", rank: 0 };
     if (program === "ntpstat" && rest.length === 0) return { format: "ntpstat", complete: true, scope: "ntpstat", rank: 0 };
     // BusyBox's prints without options; with others they set
     if (program === "adjtimex" && rest.every((word) => word === "-p" || word === "--print")) {
@@ -107,6 +121,13 @@ export const clock = defineFact({
         if (stat[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
         continue;
       }
+      const query = view.format === "query" ? QUERY.exec(content) : null;
+      if (query !== null) {
+        const offset = Math.abs(Number(query[1] ?? query[2] ?? query[3]));
+        value.rows.push({ line, source: "query", synchronized: offset < STEP, offset });
+        continue;
+      }
+      if (view.format === "query" && QUERY_FRAME.test(content)) continue;
       const server = view.format === "sources" ? CHRONY_SERVER.exec(content) : view.format === "ntpq" ? NTPQ_SERVER.exec(raw) : null;
       const field = server === null && view.format !== "sources" && view.format !== "ntpq" ? FIELD.exec(content) : null;
       if (server !== null && view.format === "sources") {
@@ -114,8 +135,7 @@ export const clock = defineFact({
       } else if (server !== null) {
         const selected = server[1] === "*" || server[1] === "o";
         value.servers.push({ line, name: server[2] as string, selected, reachable: server[7] !== "0" });
-        // milliseconds
-        const offset = Math.abs(Number(server[9])) / 1000;
+        const offset = (Math.abs(Number(server[9])) * (UNITS[server[10] ?? "ms"] ?? 1)) / 1000;
         if (selected) value.rows.push({ line, source: "ntpd", synchronized: true, stratum: Number(server[4]) + 1, offset });
       } else if (field !== null) {
         if (!fields.has(field[1] as string)) fields.set(field[1] as string, { line, value: (field[2] as string).trim() });
@@ -131,9 +151,10 @@ export const clock = defineFact({
     if (view.format === "tracking") fromTracking(fields, value);
     else if (view.format === "adjtimex") fromAdjtimex(fields, value);
     else fromTimedatectl(fields, value);
-    // servers, and none of them is followed
+    // servers, all of them read, and none is followed
     const [first] = value.servers;
-    if (view.format === "ntpq" && value.rows.length === 0 && first !== undefined) value.rows.push({ line: first.line, source: "ntpd", synchronized: false });
+    if (view.format === "ntpq" && value.rows.length === 0 && first !== undefined && unparsed.count === 0)
+      value.rows.push({ line: first.line, source: "ntpd", synchronized: false });
     return unparsed.with(value);
   },
   merge(parts) {

@@ -36,14 +36,19 @@ export const clusterNode = defineFact({
     const kind = argv[at + 1] ?? "";
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "") || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(kind)) return undefined;
     const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
+    // of columns that somebody chose, the name and the addresses are known by their looks
+    if (output !== undefined && /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "))) {
+      return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
+    }
     if (output !== undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
     const rest = argv.slice(at + 2).filter((word) => !word.startsWith("-") && word !== "wide");
     return { format: "table", complete: rest.length === 0 && !hasOption(argv, "-l", "--selector"), scope: "", rank: output === undefined ? 1 : 2 };
   },
   schema: Nodes,
-  parse({ text }) {
+  parse({ text, view }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Node>[] = [];
+    if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)) });
     for (const { line, text: content } of lines(text)) {
       const [name = "", status = "", , , version = "", address = ""] = content.trim().split(/\s+/, 6);
       if (NAME.test(name) && STATUS.test(status) && VERSION.test(version)) {
@@ -53,3 +58,11 @@ export const clusterNode = defineFact({
     return unparsed.with({ rows });
   },
 });
+
+/** A line of names and addresses, in any order: each address is one of a node, named by the first word that is none. */
+function chosen(line: number, content: string): z.infer<typeof Node>[] {
+  if (isPromptLine(content)) return [];
+  const words = content.trim().split(/[\s,]{1,40}/, 200);
+  const name = words.find((word) => NAME.test(word) && addressFamily(word) === undefined) ?? "";
+  return words.flatMap((word) => (addressFamily(word) === undefined ? [] : [{ line, name, status: "Unknown", version: "", internalAddress: word }]));
+}

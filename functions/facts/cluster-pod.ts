@@ -2,6 +2,7 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
+import { isCalled } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -21,6 +22,8 @@ const Pod = z.object({
   address: z.string().optional(),
   /** Only `-o wide` tells. */
   node: z.string().optional(),
+  /** True if that is what the node of the capture is called, false if that is called otherwise. */
+  own: z.boolean().optional(),
 });
 const Pods = z.object({ rows: z.array(Pod) });
 type Pod = z.infer<typeof Pod>;
@@ -45,7 +48,7 @@ export const clusterPod = defineFact({
     return { format: "table", complete: all, scope: argv.slice(at + 1).join(" "), rank: output === undefined ? 1 : 2 };
   },
   schema: Pods,
-  parse({ text }) {
+  parse({ text, names }) {
     const unparsed = new UnparsedLines();
     const rows: Pod[] = [];
     for (const { line, text: content } of lines(text)) {
@@ -65,7 +68,7 @@ export const clusterPod = defineFact({
           ...(namespace === undefined ? {} : { namespace }),
           status,
           ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
-          ...(node === undefined || node === "<none>" ? {} : { node }),
+          ...(node === undefined || node === "<none>" ? {} : { node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }),
         });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }

@@ -108,7 +108,9 @@ interface Sources {
 export const cni = defineDerivedFact<Cni>({
   id: "cni",
   title: "CNIs that run, are configured, or have left devices",
-  from: ["process", "cni-config", "link"],
+  // a plugin's complaint alone is enough for some rules that ask about CNIs: then nothing else of them is known
+  from: ["process", "cni-config", "link", "pod-event", "agent-log"],
+  optional: ["pod-event", "agent-log"],
   schema: Cni,
   derive(values) {
     const sources = values as Sources;

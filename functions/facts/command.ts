@@ -37,11 +37,23 @@ export function words(commandLine: string): string[] {
 }
 
 /** What people put before a command on the same line: `date; ethtool -S eth0`, `hostname && ip a`. */
-const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "set", "true"]);
+const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "set", "true", "sleep"]);
+
+/**
+ * What a loop runs again and again (`while true; do date; ethtool -S eth0; sleep 5; done`): the output holds several answers of one command, which only facts
+ * of counters can tell apart. A loop with a variable in it runs several commands, and which answer is whose nobody knows.
+ */
+function insideLoop(all: readonly string[]): readonly string[] {
+  const start = all.indexOf("do");
+  if (!LOOPS.has(all[0] ?? "") || start === -1 || all.some((word) => word.includes("$"))) return all;
+  return all.slice(start + 1).some((word) => COUNTING.has(baseName(word))) ? all.slice(start + 1) : all;
+}
+const LOOPS = new Set(["while", "until", "for"]);
+const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat"]);
 
 /** The words behind such remarks. What a remark printed stands in the output as a line that no fact reads. */
 function behindRemarks(all: readonly string[]): string[] {
-  let rest = [...all];
+  let rest = [...insideLoop(all)];
   while (REMARKS.has(rest[0] ?? "")) {
     const end = rest.findIndex((word) => word === ";" || word === "&" || word === "|");
     if (end === -1 || rest[end] === "|" || end === rest.length - 1) break;
@@ -67,6 +79,8 @@ const WRAPPERS: Record<string, readonly string[]> = {
   busybox: [],
   toybox: [],
   command: [],
+  // Bottlerocket: a shell in the namespaces of the node
+  sheltie: [],
 };
 
 /**
@@ -93,7 +107,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
-    } else if (program === "microk8s.kubectl") rest = ["kubectl", ...rest.slice(1)];
+    } else if (program === "microk8s.kubectl" || program === "kubectl.sh") rest = ["kubectl", ...rest.slice(1)];
     // tools that bring their own kubectl
     else if (BUNDLES.has(program) && rest[1] === "kubectl") rest = ["kubectl", ...rest.slice(rest[2] === "--" ? 3 : 2)];
     else if (CONTAINER_TOOLS.has(program)) {
@@ -101,6 +115,10 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       foreign = foreign || !inner.node;
       rest = inner.argv;
+    } else if (program === "watch") {
+      const watched = afterOptions(rest, ["-n", "--interval"]);
+      // it hands what it is given to a shell
+      rest = watched.length === 0 ? [] : ["sh", "-c", watched.join(" ")];
     } else if (program === "ssh" || (program === "minikube" && rest[1] === "ssh")) {
       const remote = afterOptions(program === "ssh" ? rest : rest.slice(1), SSH_VALUES).slice(program === "ssh" ? 1 : 0);
       if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
@@ -114,6 +132,21 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   }
   filtered = filtered && rest.length > 0;
   return { argv: rest, filtered, sorted, foreign };
+}
+
+/**
+ * What a person looked for in an output: the pattern of the one `| grep` that stands behind the command. Every line that matches it was shown. Undefined
+ * where there is none or more than it, or where grep shows other lines or only parts of them.
+ */
+export function searchOf(command: string | readonly string[]): string | undefined {
+  if (typeof command !== "string") return undefined;
+  const all = words(withoutPrompt(command));
+  const pipe = all.indexOf("|");
+  const [program, ...rest] = pipe === -1 ? [] : withoutRedirections(all.slice(pipe + 1));
+  if (!/^[ef]?grep$/.test(baseName(program ?? "")) || all.slice(0, pipe).some((word) => word === ";" || word === "&")) return undefined;
+  const options = rest.filter((word) => word.startsWith("-"));
+  const patterns = rest.filter((word) => !word.startsWith("-"));
+  return patterns.length === 1 && options.every((word) => /^-[niwEFPe]{1,4}$|^--color(?:=\w{1,8})?$/.test(word)) ? patterns[0] : undefined;
 }
 
 /** Pipes in which no line is lost or moved. */
@@ -131,7 +164,7 @@ const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
 
 /** Pods and containers that run in the network namespace of the node: what is run in them, the node itself answers. */
 const HOST_NETWORK =
-  /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd)(?:[-_/$]|$)/i;
+  /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|kubelet|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd)(?:[-_/$]|$)/i;
 /** Containers that are a whole node: kind, k3d, minikube. */
 const NODE_CONTAINER = /^(?:[\w.-]{1,60}-(?:control-plane|worker)\d{0,3}|k3d-[\w.-]{1,60}-(?:server|agent)-\d{1,3}|minikube(?:-m\d{2})?)$/;
 /** What an agent's own tool prints is about the node, wherever it was asked. */
@@ -187,12 +220,12 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
 
 /**
  * A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `core@host ~ $ `, `n1:~ # `, `n1 ~ # ` (Container-Optimized OS,
- * Gentoo), `n1 [~]$ ` (k3OS), `sh-4.4# `, `$ `, `# `, with the sign that a block of code marked as a patch gives them (`+n1:~# `), and the signs of prompts
+ * Gentoo), `n1 [~]$ ` (k3OS), `worker/4d1c:/var# ` (BOSH), `sh-4.4# `, `$ `, `# `, with the sign that a block of code marked as a patch gives them (`+n1:~# `), and the signs of prompts
  * that people adorn (`➜  ~ `, `❯ `).
  */
 const HOST = String.raw`[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
 const PROMPT = new RegExp(
-  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{1,64}:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
+  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{0,64}(?:/[\w-]{1,64})?:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
 );
 
 /** The command behind a shell prompt; the text itself if there is none. */

@@ -27,7 +27,10 @@ type ConntrackUsage = z.infer<typeof ConntrackUsage>;
 interface Sources {
   readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
   readonly "kernel-log"?: KernelLog;
+  readonly "line-count"?: { readonly rows: readonly (Row & { of: string; count: number })[] };
 }
+/** A listing may have left entries out: only that there are many of them is told by their number. */
+const NEARLY_FULL = 0.9;
 
 /** "nf_conntrack: table full, dropping packet", with the module's name once or twice, and "in netns 4026532" since Linux 6.4; before 2.6.34 ip_conntrack. */
 const FULL = /\b(?:nf|ip)_conntrack: table full/i;
@@ -36,7 +39,9 @@ const KEYS = /^net\.(?:netfilter\.nf|nf|ipv4\.netfilter\.ip|ipv4\.ip)_conntrack_
 export const conntrackUsage = defineDerivedFact<ConntrackUsage>({
   id: "conntrack-usage",
   title: "How full the table of tracked connections is",
-  from: ["sysctl", "kernel-log"],
+  from: ["sysctl", "kernel-log", "line-count"],
+  optional: ["line-count"],
+  inPart: ["line-count"],
   schema: ConntrackUsage,
   derive(values) {
     const sources = values as Sources;
@@ -44,9 +49,12 @@ export const conntrackUsage = defineDerivedFact<ConntrackUsage>({
     const max = settings.find((row) => row.key.endsWith("max"));
     const count = settings.find((row) => row.key.endsWith("count"));
     const limit = Number(max?.value ?? 0);
+    const listed = (sources["line-count"]?.rows ?? []).find((row) => row.of === "connections" && limit > 0 && row.count >= limit * NEARLY_FULL);
+    const listedTable = listed === undefined ? [] : [{ ...placed(listed), count: listed.count, max: limit, share: listed.count / limit }];
     return {
       // a limit of 0 means that there is none
-      tables: count === undefined || limit === 0 ? [] : [{ ...placed(count), count: Number(count.value), max: limit, share: Number(count.value) / limit }],
+      tables:
+        count === undefined || limit === 0 ? listedTable : [{ ...placed(count), count: Number(count.value), max: limit, share: Number(count.value) / limit }],
       settings: settings.map((row) => ({ ...row })),
       complaints: complaints(sources["kernel-log"], FULL),
     };

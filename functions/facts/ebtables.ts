@@ -181,7 +181,10 @@ export const ebtables = defineFact({
       rows.push({ line, table: chain.table, chain: chain.name, position, ...rule, ...counters, spec });
     };
     for (const { line, text: content } of lines(text)) {
-      const trimmed = content.trimStart();
+      // --Lx prints the commands that would make the rules
+      const command = AS_COMMAND.exec(content.trimStart());
+      if (command?.[1] !== undefined) table = command[1];
+      const trimmed = command === null ? content.trimStart() : asSaved(command[2] as string);
       if (COMMENT.test(trimmed)) continue;
       if (isPromptLine(trimmed)) {
         const asked = commandLine(withoutPrompt(trimmed)).argv;
@@ -216,10 +219,16 @@ export const ebtables = defineFact({
         const spec = tail === null ? (rule[4] ?? "") : (rule[4] as string).slice(0, tail.index);
         const [packets, bytes] = [tail?.[1] ?? rule[1], tail?.[2] ?? rule[2]];
         add(line, chainOf(line, rule[3] as string), spec, packets === undefined ? undefined : { packets: Number(packets), bytes: Number(bytes) });
-      } else if (current !== undefined && /^(?:\d{1,6}\.? )?-/.test(trimmed)) {
+      } else if ((current ?? headless(trimmed)) !== undefined && /^(?:\d{1,6}\.? )?-/.test(trimmed)) {
+        if (current === undefined) table = "nat";
         const counters = COUNTERS.exec(trimmed);
         const spec = (counters === null ? trimmed : trimmed.slice(0, counters.index)).replace(/^\d{1,6}\.? /, "").trimEnd();
-        add(line, chainOf(line, current), spec, counters === null ? undefined : { packets: Number(counters[1]), bytes: Number(counters[2]) });
+        add(
+          line,
+          chainOf(line, current ?? (headless(trimmed) as string)),
+          spec,
+          counters === null ? undefined : { packets: Number(counters[1]), bytes: Number(counters[2]) },
+        );
       } else unparsed.add(line, content);
     }
     // a listing says how many rules a chain has: fewer of them were filtered or cut
@@ -230,6 +239,22 @@ export const ebtables = defineFact({
     return unparsed.with({ chains: [...chains.values()], rows });
   },
 });
+
+const AS_COMMAND = /^(?:\/\S{1,60}\/)?ebtables(?:-nft|-legacy)?(?: -t (\w{1,20}))? (-[APN] \S.*)$/;
+
+/** `-P CHAIN POLICY` and `-N CHAIN` as a save has them. */
+function asSaved(rest: string): string {
+  const policy = /^-P (\S{1,64}) (ACCEPT|DROP|RETURN|CONTINUE)$/.exec(rest);
+  if (policy !== null) return `:${policy[1]} ${policy[2]}`;
+  const chain = /^-N (\S{1,64})(?: -P (\w{1,10}))?$/.exec(rest);
+  return chain === null ? rest : `:${chain[1]} ${chain[2] ?? "-"}`;
+}
+
+/** The chain of a rule that a filter left without its heading, where its target is known in one chain only: these are in table nat. */
+function headless(rule: string): string | undefined {
+  if (/ -j arpreply /.test(rule) || (/ -j dnat /.test(rule) && / -i /.test(` ${rule}`))) return "PREROUTING";
+  return / -j snat /.test(rule) ? "POSTROUTING" : undefined;
+}
 
 /** The options of one rule; undefined if one of them is not known. */
 function readRule(spec: string): Omit<Rule, "line" | "table" | "chain" | "position" | "packets" | "bytes" | "spec"> | undefined {

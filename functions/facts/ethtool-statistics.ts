@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { counterOf, growth, samples, withinOneText } from "./sampled.ts";
+import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
 /**
  * Counters that the drivers of the network cards keep. Each driver has names of its own.
@@ -30,14 +30,29 @@ const FRAME = /^(?:NIC statistics:|(?:Standard )?[Ss]tatistics for \S{1,15}:)$/;
 const NONE = /^(?:no stats available|Cannot get stats strings information: .{1,60}|netlink error: .{1,60})$/;
 const NAME = /^[^\s/-][^\s/]{0,14}$/;
 
+// the kernel's own counters, which the driver fills; grep puts the path in front
+const SYSFS = /^\/sys\/class\/net\/([\w.@-]{1,15})\/statistics\/(\w{1,40})$/;
+const SYSFS_LINE = /^\/sys\/class\/net\/([\w.@-]{1,15})\/statistics\/(\w{1,40}):(\d{1,20})$/;
+const SYSFS_WORD = /^\/sys\/class\/net\/\S{1,60}\/statistics\/\S{1,60}$/;
+
+/** The files that cat or grep read, if they are statistics of interfaces. */
+function filesOf(argv: readonly string[]): string[] | undefined {
+  const files = argv.slice(1).filter((word) => SYSFS_WORD.test(word));
+  const others = argv.slice(1).filter((word) => !word.startsWith("-") && !SYSFS_WORD.test(word));
+  const isGrep = argv[0] === "grep" || argv[0] === "egrep";
+  return files.length > 0 && (isGrep || argv[0] === "cat") && others.length <= (isGrep ? 1 : 0) ? files : undefined;
+}
+
 /** Prints the names of the interfaces that are hardware (or a virtual machine's idea of it). */
 export const PHYSICAL = "ls -d /sys/class/net/*/device | sed 's|/device$||; s|.*/||'";
 
 export const ethtoolStatistics = defineFact({
   id: "ethtool-statistics",
-  title: "Counters of the network cards' drivers (two samples)",
+  title: "Counters of the network cards' drivers, and the kernel's own of them (two samples)",
   commands: [{ argv: ["ethtool", "-S", "{}"], each: PHYSICAL, eachOf: "interface", samples: 2 }],
   recognize(argv): View | undefined {
+    const files = filesOf(argv);
+    if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0 };
     if (argv[0] !== "ethtool" || !hasOption(argv, "-S", "--statistics")) return undefined;
     const names = argv.slice(1).filter((word) => !word.startsWith("-"));
     const [name] = names;
@@ -52,12 +67,21 @@ export const ethtoolStatistics = defineFact({
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     const rows: Counter[] = [];
+    const [only] = view.format === "sysfs" && !/[ *?[]/.test(view.scope) ? [SYSFS.exec(view.scope)] : [];
     for (const { line, text: content } of lines(text)) {
+      const file = view.format === "sysfs" ? SYSFS_LINE.exec(content.trim()) : null;
+      const [, name, counter] = file ?? only ?? [];
+      const number = /^\d{1,20}$/.exec(file?.[3] ?? content.trim())?.[0];
+      if (name !== undefined && counter !== undefined && number !== undefined) {
+        rows.push({ line, interface: name, name: counter, value: counterOf(number) });
+        continue;
+      }
       const match = VALUE.exec(content);
       if (match !== null) rows.push({ line, interface: view.scope, name: match[1] as string, value: counterOf(match[2] as string) });
-      else if (!FRAME.test(content.trim()) && !NONE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+      else if (!FRAME.test(content.trim()) && !NONE.test(content.trim()) && !isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows: withinOneText(rows) });
+    // of several interfaces the names are not one's own
+    return unparsed.with({ rows: view.format === "sysfs" && new Set(rows.map((row) => row.interface)).size > 1 ? rows : withinOneText(rows) });
   },
   merge: mergeCounters,
 });
@@ -66,9 +90,9 @@ export const ethtoolStatistics = defineFact({
 function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {
   return {
     rows: samples(parts).flatMap(({ before, after }) => {
-      const old = new Map(before?.value.rows.map((row) => [row.name, row.value]));
+      const old = new Map(before?.value.rows.map((row) => [`${row.interface} ${row.name}`, row.value]));
       return after.value.rows.map((row) => {
-        const valueDelta = before === undefined ? undefined : growth(old.get(row.name), row.value);
+        const valueDelta = before === undefined ? undefined : growth(old.get(`${row.interface} ${row.name}`), row.value);
         return valueDelta === undefined ? row : { ...row, valueDelta };
       });
     }),

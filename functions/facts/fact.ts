@@ -57,6 +57,10 @@ export interface Input {
   readonly truncated?: boolean;
   /** The output went through `sort` or the like: the order of its lines tells nothing. */
   readonly sorted?: boolean;
+  /** What the output was piped into, if a person wrote the command line: "grep -c CLOSE_WAIT". See pipe.ts. */
+  readonly pipe?: string;
+  /** What the node of the capture is called, as far as the capture tells. See node-name.ts. */
+  readonly names?: readonly string[];
 }
 
 /** A line that no pattern of the fact accounts for. `text` is cut at 400 characters. */
@@ -102,8 +106,11 @@ export interface Fact<T = unknown> {
   readonly title: string;
   /** What the runbook runs. The first is the preferred one; all are run. */
   readonly commands: readonly Command[];
-  /** Says whether and what an arbitrary command line shows of this fact, in every spelling people use. */
-  readonly recognize: (argv: readonly string[]) => View | undefined;
+  /**
+   * Says whether and what an arbitrary command line shows of this fact, in every spelling people use. `search` is the pattern of the one `| grep` behind it, if
+   * that is all that stands there.
+   */
+  readonly recognize: (argv: readonly string[], search?: string) => View | undefined;
   readonly schema: z.ZodType<T>;
   /** Pure, total (never throws on any text), linear in the text. */
   readonly parse: (input: Input) => Parsed<T>;
@@ -116,6 +123,14 @@ export interface Fact<T = unknown> {
    * it (Kconfig). A complete lsmod with `needs` and without `module` proves that `module` is neither loaded nor built in: the fact is empty.
    */
   readonly heldBy?: { readonly module: string; readonly needs: string };
+  /**
+   * What other facts prove of it. `values` holds those of `from` that are completely known; `proves` is called only with all of them, and where the fact was
+   * not read or is partial. True: what its own outputs show (nothing at all where `own` is undefined) is everything there is.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: each fact narrows its own sources
+  readonly provenBy?: { readonly from: readonly string[]; readonly proves: (own: T | undefined, values: Readonly<Record<string, any>>) => boolean };
+  /** It is about what programs met with, wherever they ran: an output of a pod (`kubectl exec`, `ip netns exec`) counts, too. */
+  readonly anywhere?: true;
   /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
   readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr">) => boolean;
 }
@@ -131,6 +146,8 @@ export interface DerivedFact<T = unknown> {
   readonly from: readonly string[];
   /** Those of `from` that can only add something: where they were not read, the derived fact is no less complete. */
   readonly optional?: readonly string[];
+  /** Those of `from` of which a part is as good: from what is not in them it concludes only where `whole` names them. */
+  readonly inPart?: readonly string[];
   /** Those of `from` whose painted-over rows (mask.ts) it wants too, because it takes such an address for unknown itself. Of the others it gets none. */
   readonly masked?: readonly string[];
   readonly schema: z.ZodType<T>;
@@ -138,6 +155,12 @@ export interface DerivedFact<T = unknown> {
   /** `whole` names those of them that are complete: only of these anything may be concluded from what is not there. */
   // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
   readonly derive: (values: Readonly<Record<string, any>>, whole: ReadonlySet<string>) => T;
+  /**
+   * True: nothing can be missing, although one of `from` is partial or was not read, because of what the others show (without a kubelet its settings tell
+   * nothing). Called with what `derive` is called with, and only where something is missing; all of the facts may be.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
+  readonly enough?: (values: Readonly<Record<string, any>>, whole: ReadonlySet<string>) => boolean;
 }
 
 /** Checks the shape at compile time and returns the fact as it is. */

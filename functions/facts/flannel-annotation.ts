@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily, parseMac } from "./ip-address.ts";
+import { isCalled } from "./node-name.ts";
 
 /**
  * What flannel wrote about a node into the cluster, as people paste it: the other nodes send to this hardware address. netcheck itself never asks the cluster.
@@ -16,6 +17,10 @@ const Annotation = z.object({
   mac: z.string(),
   /** Address of the node, where its annotation was printed behind the other. */
   address: z.string().optional(),
+  /** Whose it is, where the command names one node (`kubectl get node wk-1 -o yaml`) or a description begins with its name. */
+  node: z.string().optional(),
+  /** True if that is what the node of the capture is called, false if that is called otherwise; absent where it is not known whose it is. */
+  own: z.boolean().optional(),
 });
 const Annotations = z.object({ rows: z.array(Annotation) });
 type Annotation = z.infer<typeof Annotation>;
@@ -23,6 +28,13 @@ type Annotation = z.infer<typeof Annotation>;
 const MAC = /VtepMAC\\{0,3}"\s{0,3}:\s{0,3}\\{0,3}"([0-9a-f:]{17})/i;
 const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
+/** Options of kubectl with a value in the next word. */
+const VALUES = /^(?:-[onlLf]|--(?:output|namespace|selector|field-selector|context|kubeconfig|template|sort-by|label-columns))$/;
+/** The first line of `kubectl describe node`. */
+const DESCRIBED = /^Name:\s{1,40}([a-z0-9][a-z0-9.-]{0,252})$/;
+/** A name that the shell of the node filled in. */
+const HERE = "$HOSTNAME";
+const ADDRESS_V6 = /flannel\.alpha\.coreos\.com\/public-ipv6"?\s{0,40}[:=]\s{0,40}['"]?([0-9a-fA-F:]{2,39})/;
 
 export const flannelAnnotation = defineFact({
   id: "flannel-annotation",
@@ -31,20 +43,32 @@ export const flannelAnnotation = defineFact({
   recognize(argv): View | undefined {
     if (!/^(?:kubectl|oc|k3s|microk8s)$/.test(argv[0] ?? "")) return undefined;
     const at = argv.findIndex((word, i) => i > 0 && (word === "get" || word === "describe"));
-    if (at === -1 || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(argv[at + 1] ?? "")) return undefined;
+    const kind = argv.find((word, i) => i > at && !word.startsWith("-") && !VALUES.test(argv[i - 1] ?? ""));
+    if (at === -1 || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(kind ?? "")) return undefined;
     // a table of nodes shows no annotation
     const output = argv.slice(at).some((word) => /^(?:-o|--output=?)?(?:yaml|json|jsonpath.{0,2000}|custom-columns.{0,2000}|go-template.{0,2000})$/.test(word));
     return argv[at] === "get" && !output ? undefined : { format: "annotations", complete: true, scope: argv.slice(at + 1).join(" "), rank: 1 };
   },
   schema: Annotations,
-  parse({ text }) {
+  parse({ text, argv, names }) {
     const rows: Annotation[] = [];
+    let node = namedNode(argv);
     // the rest of a node's description is about other things
     for (const { line, text: content } of lines(text)) {
       const mac = parseMac(MAC.exec(content)?.[1] ?? "");
       const address = ADDRESS.exec(content)?.[1];
+      node = DESCRIBED.exec(content)?.[1] ?? node;
       if (mac !== undefined)
-        rows.push({ line, interface: `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`, mac });
+        rows.push({
+          line,
+          interface: `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
+          mac,
+          ...(node === undefined ? {} : { node }),
+          ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
+        });
+      const v6 = ADDRESS_V6.exec(content)?.[1];
+      const last = rows.findLastIndex((row) => row.interface.includes("-v6"));
+      if (v6 !== undefined && last !== -1 && addressFamily(v6) === "ipv6") rows[last] = { ...(rows[last] as Annotation), address: v6.toLowerCase() };
       // the names of annotations are sorted: the address comes behind the hardware addresses of its node
       if (address === undefined || addressFamily(address) === undefined) continue;
       const seen = new Set<string>();
@@ -59,3 +83,13 @@ export const flannelAnnotation = defineFact({
     return new UnparsedLines().with({ rows });
   },
 });
+
+/** The one node that a command names: `kubectl get node wk-1 -o yaml`, `oc get -o yaml node/wk-1`. Undefined for several, or for all. */
+function namedNode(argv: readonly string[]): string | undefined {
+  const words = argv.filter((word, i) => i > 0 && !word.startsWith("-") && !VALUES.test(argv[i - 1] ?? ""));
+  const at = words.findIndex((word) => /^(?:no|nodes?)(?:\/.{1,253})?$/.test(word));
+  const names = [(words[at] ?? "").split("/")[1] ?? "", ...words.slice(at + 1)].filter((word) => word !== "");
+  if (at === -1 || names.length !== 1) return undefined;
+  if (/^["'`]?\$?[({]?(?:hostname|HOSTNAME)[)}]?[`'"]?$/.test(names[0] as string)) return HERE;
+  return /^[a-z0-9][a-z0-9.-]{0,252}$/i.test(names[0] as string) ? names[0] : undefined;
+}

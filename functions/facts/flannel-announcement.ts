@@ -16,29 +16,45 @@ const Announcement = z.object({
   /** Of the device on this node. */
   deviceMac: z.string(),
   /**
-   * "own": the annotation names an address of this node. "nobody": it names none, and its MAC is that of no entry of the device, as a peer's would be.
-   * "unplaced": it names none, and no entries were read to tell.
+   * "own": the annotation names an address of this node, or was asked of it by name. "nobody": it names none, and its MAC is that of no entry of the device, as
+   * a peer's would be. "unplaced": it names none, no entries were read to tell, and the command names no node.
    */
   whose: z.enum(["own", "nobody", "unplaced"]),
 });
-const Announcements = z.object({ rows: z.array(Announcement) });
+/** What flannel told about another node, where this node's tables do not agree with it: what is sent there is not taken. */
+const Peer = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** As the annotation has it. */
+  mac: z.string(),
+  /** Of the other node. */
+  address: z.string(),
+  /** To which the forwarding database of this node sends for that node. */
+  tableMac: z.string(),
+  tableLine: z.int(),
+});
+const Announcements = z.object({ rows: z.array(Announcement), peers: z.array(Peer) });
 type Announcements = z.infer<typeof Announcements>;
 
 type Entry = Row & { readonly interface: string; readonly mac?: string };
 interface Sources {
   readonly link?: { rows: readonly Entry[] };
-  readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string })[] };
+  readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
   readonly neighbor?: { rows: readonly Entry[] };
-  readonly fdb?: { rows: readonly Entry[] };
+  readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[] };
   readonly address?: { rows: readonly { address: string }[] };
 }
 
 export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
   title: "Hardware addresses that flannel told the other nodes and the device does not have",
-  from: ["link", "flannel-annotation", "neighbor", "fdb", "address"],
-  optional: ["flannel-annotation", "neighbor", "fdb", "address"],
+  // flannel's log alone is enough for the rule about systemd's policy: it tells both addresses
+  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log"],
+  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log"],
   schema: Announcements,
+  // where nothing was announced, a part of the tables that it is held against will do
+  enough: (values: Sources & { "agent-log"?: unknown }, whole) =>
+    whole.has("link") && values["flannel-annotation"] === undefined && (values["agent-log"] === undefined || whole.has("agent-log")),
   derive(values: Sources): Announcements {
     const { link, "flannel-annotation": annotation, neighbor, fdb, address } = values;
     const told = annotation?.rows ?? [];
@@ -46,14 +62,25 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     const rows: Announcements["rows"] = [];
     for (const row of told) {
       const deviceMac = link?.rows.find((other) => other.interface === row.interface)?.mac;
-      if (deviceMac === undefined || deviceMac === row.mac) continue;
-      const mine = row.address !== undefined && own.has(row.address);
+      // where one of several agrees with the device it is this node's, whatever the others are
+      if (deviceMac === undefined || told.some((other) => other.interface === row.interface && other.mac === deviceMac)) continue;
+      const mine = row.own === true || (row.address !== undefined && own.has(row.address));
       // whose a lone annotation is, its text does not tell: a peer's would stand in the tables of the device
       const peers = [...(neighbor?.rows ?? []), ...(fdb?.rows ?? [])].filter((other) => other.interface === row.interface && other.mac !== undefined);
       const alone = told.length === 1 && row.address === undefined && peers.every((other) => other.mac !== row.mac);
       const whose = mine ? "own" : peers.length > 0 ? "nobody" : "unplaced";
-      if (mine || alone) rows.push({ ...placed(row), interface: row.interface, mac: row.mac, deviceMac, whose });
+      // that of a node with another name is a peer's, which this device has no reason to agree with
+      if (mine || (alone && !(whose === "unplaced" && row.own === false)))
+        rows.push({ ...placed(row), interface: row.interface, mac: row.mac, deviceMac, whose });
     }
-    return { rows };
+    const peers: Announcements["peers"] = [];
+    for (const row of told) {
+      if (row.address === undefined || row.own === true || own.has(row.address)) continue;
+      const entries = (fdb?.rows ?? []).filter((other) => other.interface === row.interface && other.destination === row.address && other.mac !== undefined);
+      const [entry] = entries;
+      if (entry?.mac === undefined || entries.some((other) => other.mac === row.mac)) continue;
+      peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, tableLine: entry.line });
+    }
+    return { rows, peers };
   },
 });

@@ -1,7 +1,9 @@
+import { absentDevice } from "./absent-device.ts";
 import { address } from "./address.ts";
 import { addressConflict } from "./address-conflict.ts";
 import { agentLog } from "./agent-log.ts";
 import { arping } from "./arping.ts";
+import { attempt } from "./attempt.ts";
 import { bpfCgroup } from "./bpf-cgroup.ts";
 import { bpfLink } from "./bpf-link.ts";
 import { bpfMap } from "./bpf-map.ts";
@@ -9,12 +11,14 @@ import { bpfMapDump } from "./bpf-map-dump.ts";
 import { bpfNet } from "./bpf-net.ts";
 import { bpfProgram } from "./bpf-program.ts";
 import { bridge } from "./bridge.ts";
+import { bridgeNetfilter } from "./bridge-netfilter.ts";
 import { calicoNode } from "./calico-node.ts";
 import { cardDrops } from "./card-drops.ts";
 import { chainGroup } from "./chain-group.ts";
 import { checksumError } from "./checksum-error.ts";
 import { ciliumAgent } from "./cilium-agent.ts";
 import { ciliumMap } from "./cilium-map.ts";
+import { ciliumPresence } from "./cilium-presence.ts";
 import { ciliumService } from "./cilium-service.ts";
 import { ciliumStatus } from "./cilium-status.ts";
 import { clock } from "./clock.ts";
@@ -26,25 +30,33 @@ import { cniMessage } from "./cni-message.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
 import { conntrackUsage } from "./conntrack-usage.ts";
+import { dockerPod } from "./docker-pod.ts";
 import { duplicateRule } from "./duplicate-rule.ts";
 import { ebtables } from "./ebtables.ts";
+import { emptyTable } from "./empty-table.ts";
 import { ethtoolFeatures } from "./ethtool-features.ts";
 import { ethtoolStatistics } from "./ethtool-statistics.ts";
 import type { AnyFact, DerivedFact } from "./fact.ts";
 import { fdb } from "./fdb.ts";
 import { flannelAnnotation } from "./flannel-annotation.ts";
 import { flannelAnnouncement } from "./flannel-announcement.ts";
+import { flannelEnv } from "./flannel-env.ts";
 import { fullQueue } from "./full-queue.ts";
 import { instanceMetadata } from "./instance-metadata.ts";
 import { ipamd } from "./ipamd.ts";
 import { ipset } from "./ipset.ts";
 import { iptables } from "./iptables.ts";
 import { ipvs } from "./ipvs.ts";
+import { ipvsConnection } from "./ipvs-connection.ts";
 import { kernelLog } from "./kernel-log.ts";
 import { kubeProxy } from "./kube-proxy.ts";
+import { lineCount } from "./line-count.ts";
 import { link } from "./link.ts";
 import { linkEvent } from "./link-event.ts";
+import { linkLocalRoute } from "./link-local-route.ts";
 import { localDns } from "./local-dns.ts";
+import { lostOverlay } from "./lost-overlay.ts";
+import { lsof } from "./lsof.ts";
 import { module } from "./module.ts";
 import { mtuConflict } from "./mtu-conflict.ts";
 import { neighbor } from "./neighbor.ts";
@@ -53,10 +65,14 @@ import { neighborTable } from "./neighbor-table.ts";
 import { networkManager } from "./network-manager.ts";
 import { networkd } from "./networkd.ts";
 import { nft } from "./nft.ts";
+import { noRouteMessage } from "./no-route-message.ts";
 import { nstat } from "./nstat.ts";
+import { offloadChange } from "./offload-change.ts";
 import { os } from "./os.ts";
 import { ovs } from "./ovs.ts";
 import { packetPath } from "./packet-path.ts";
+import { packetTrace } from "./packet-trace.ts";
+import { ping } from "./ping.ts";
 import { podDns } from "./pod-dns.ts";
 import { podEvent } from "./pod-event.ts";
 import { podPath } from "./pod-path.ts";
@@ -64,8 +80,12 @@ import { process } from "./process.ts";
 import { resolvConf } from "./resolv-conf.ts";
 import { reversePath } from "./reverse-path.ts";
 import { route } from "./route.ts";
+import { routeAnswer } from "./route-answer.ts";
 import { routeLookup } from "./route-lookup.ts";
+import { routeSearch } from "./route-search.ts";
 import { rule } from "./rule.ts";
+import { sar } from "./sar.ts";
+import { serviceAnswer } from "./service-answer.ts";
 import { serviceProxy } from "./service-proxy.ts";
 import { socket } from "./socket.ts";
 import { socketCount } from "./socket-count.ts";
@@ -83,9 +103,11 @@ import { vtep } from "./vtep.ts";
 
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
 export const facts: readonly AnyFact[] = [
+  absentDevice,
   address,
   agentLog,
   arping,
+  attempt,
   bpfCgroup,
   bpfLink,
   bpfMap,
@@ -104,32 +126,45 @@ export const facts: readonly AnyFact[] = [
   conntrack,
   conntrackStats,
   ebtables,
+  emptyTable,
   ethtoolFeatures,
   ethtoolStatistics,
   fdb,
   flannelAnnotation,
+  flannelEnv,
   instanceMetadata,
   ipamd,
   ipset,
   iptables,
   ipvs,
+  ipvsConnection,
   kernelLog,
   kubeProxy,
+  lineCount,
   link,
+  lsof,
   module,
   neighbor,
   neighborStats,
   networkd,
   networkManager,
   nft,
+  noRouteMessage,
   nstat,
+  offloadChange,
   os,
   ovs,
+  packetTrace,
+  ping,
   podEvent,
   process,
   resolvConf,
   route,
+  routeSearch,
+  routeAnswer,
   rule,
+  sar,
+  serviceAnswer,
   socket,
   socketSummary,
   softnet,
@@ -143,6 +178,7 @@ export const facts: readonly AnyFact[] = [
 /** Facts computed from others. A derived fact stands behind the ones that it is derived from. */
 export const derivedFacts: readonly DerivedFact[] = [
   ciliumAgent,
+  ciliumPresence,
   socketLb,
   routeLookup,
   addressConflict,
@@ -168,4 +204,8 @@ export const derivedFacts: readonly DerivedFact[] = [
   vtep,
   podPath,
   checksumError,
+  bridgeNetfilter,
+  linkLocalRoute,
+  lostOverlay,
+  dockerPod,
 ];

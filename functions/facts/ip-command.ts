@@ -83,7 +83,7 @@ export function mergeFamilies<R extends FamilyRow>(parts: readonly Part<{ rows: 
   const rows = FAMILIES.flatMap((family) => {
     const best = first.find((part) => covers(part, family));
     const own = best?.value.rows.filter((row) => row.family === family) ?? [];
-    const others = first.filter((part) => part.view.scope.includes(" "));
+    const others = first.filter((part) => part.view.scope.includes(" ") || (part !== best && !part.complete));
     if (others.length === 0) return own;
     const seen = new Set(own.map(identity));
     const groups = new Set(own.map((row) => groupOf?.(row)));

@@ -42,6 +42,8 @@ const NAME = /^[^\s/]{1,127}$/;
 const FLAGS = /^<[A-Z0-9_,-]{0,400}>$/;
 /** Words of the first line that a value stands behind. */
 const HEADER_PAIRS = new Set(["mtu", "qdisc", "master", "vrf", "state", "mode", "group", "qlen", "event", "protodown", "protodown_reason", "portid"]);
+// `ip -4 addr` leaves the line of the hardware address out, and puts what would end it here
+HEADER_PAIRS.add("link-netns").add("link-netnsid");
 const HEADER_WORD = /^(?:xdp(?:generic|offload|multi)?(?:\/id:\d{1,10})?|DEFAULT|UNKNOWN)$/;
 const LINK_PAIRS = new Set(["brd", "peer", "permaddr", "link-netns", "link-netnsid", "link-index", "new-netns", "new-netnsid", "new-ifindex"]);
 /** Words that begin the details of a link line; versions add to what follows them. */
@@ -66,6 +68,8 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
   let current: LinkText | undefined;
   /** The columns of the numbers on the next line. */
   let columns: { direction: "rx" | "tx"; names: string[] } | undefined;
+  /** Behind a line of a virtual function stand its counters, which are not the interface's. */
+  let ofFunction = false;
   for (const { line, text: content } of lines(text)) {
     for (const segment of content.includes("\\") ? content.split(/\\(?=[ \t])/) : [content]) {
       const trimmed = segment.trim();
@@ -75,6 +79,7 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
       if (INDEX.test(first)) {
         columns = undefined;
         current = undefined;
+        ofFunction = false;
         const name = words[1] ?? "";
         if (ADDRESS_WORD.test(words[2] ?? "") && NAME.test(name)) addresses.push({ line, interface: split(name).interface, words: words.slice(2) });
         else {
@@ -85,7 +90,8 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
       } else if (current === undefined) {
         if (!isPrompt(segment) && !(SKIPPED.test(trimmed) && addresses.length > 0)) unparsed.add(line, segment);
       } else if (columns !== undefined) {
-        if (!counters(current, columns, line, words)) unparsed.add(line, segment);
+        // the counters of a function are only checked for being such
+        if (!counters(ofFunction ? { ...current } : current, columns, line, words)) unparsed.add(line, segment);
         columns = undefined;
       } else if (first === "RX:" || first === "TX:") columns = { direction: first === "RX:" ? "rx" : "tx", names: words.slice(1) };
       else if ((first === "RX" || first === "TX") && words[1] === "errors:") {
@@ -98,7 +104,8 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
       else if (KINDS.has(first) || MEMBER.test(first)) current.details.push({ line, words });
       else if (first.startsWith("link/")) {
         if (!linkLine(current, words)) unparsed.add(line, segment);
-      } else if (!SKIPPED.test(trimmed) && !isPrompt(segment)) unparsed.add(line, segment);
+      } else if (SKIPPED.test(trimmed)) ofFunction ||= first === "vf";
+      else if (!isPrompt(segment)) unparsed.add(line, segment);
     }
   }
   return { links, addresses };
@@ -126,7 +133,8 @@ function header(line: number, words: readonly string[]): LinkText | undefined {
   const mtu = Number(pairs["mtu"] ?? "");
   if (pairs["mtu"] === undefined || !Number.isSafeInteger(mtu)) return undefined;
   const number = Number(index.slice(0, -1));
-  const values = present({ qdisc: pairs["qdisc"], master: pairs["master"] ?? pairs["vrf"], state: pairs["state"] });
+  const peerNamespace = pairs["link-netns"] ?? pairs["link-netnsid"];
+  const values = present({ qdisc: pairs["qdisc"], master: pairs["master"] ?? pairs["vrf"], state: pairs["state"], peerNamespace });
   return { line, ...split(name), index: number, flags: flags.slice(1, -1).split(",").filter(Boolean), mtu, ...values, details: [] };
 }
 

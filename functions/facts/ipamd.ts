@@ -1,7 +1,9 @@
 import { z } from "zod";
-import { defineFact, type Input, UnparsedLines, type View } from "./fact.ts";
+import { agentLog } from "./agent-log.ts";
+import { defineFact, type Input, lines, mergeParts, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
+import { unitOfPath } from "./log-unit.ts";
 import { withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -9,6 +11,8 @@ import { present } from "./present.ts";
  * What the IPAM daemon of the AWS VPC CNI says of its interfaces (ENIs), their addresses, and its settings.
  *
  *     {"TotalIPs": 28, "AssignedIPs": 11, "ENIs": {"eni-0a12…": {"ID": "eni-0a12…", "IsPrimary": true, "DeviceNumber": 0, "AvailableIPv4Cidrs": {…}}}}
+ *
+ * Its log has the totals too: "IP address pool stats: total 28, assigned 11".
  */
 const Total = z.object({
   line: z.int(),
@@ -49,20 +53,35 @@ const Ipamd = z.object({
 type Ipamd = z.infer<typeof Ipamd>;
 
 // 61678 served the introspection until v1.4; 61679 since
+const METRICS = /^(?:http:\/\/)?(?:localhost|127\.0\.0\.1):6167[89]\/metrics\/?$/;
+// awscni_ since v1.5; with several network cards one line for each
+const METRIC = /^(?:awscni_)?(assigned|total)_ip_addresses(?:\{.{0,200}\})? (\d{1,6})$/;
 const URL = /^(?:http:\/\/)?(?:localhost|127\.0\.0\.1):6167[89]\/v1\/(enis|pods|networkutils-env-settings|ipamd-env-settings|eni-configs)\/?$/;
+
+// versions from 1.5 on: "IP pool stats: total = 10, used = 10, …", "Total IPs/Prefixes = 32/2, AssignedIPs/CooldownIPs: 32/0", "IP stats - total IPs: 42, assigned IPs: 4"
+const LOGGED =
+  /\b(?:pool stats:? total:? =? ?(\d{1,6}), (?:assigned|used):? =? ?(\d{1,6})|Total IPs\/Prefixes = (\d{1,6})\/\d{1,6}, AssignedIPs\/CooldownIPs: (\d{1,6})\/\d{1,6}|total IPs: (\d{1,6}), assigned IPs: (\d{1,6}))\b/;
+/** Seconds: older totals tell nothing of now. */
+const LATEST = 3600;
 
 export const ipamd = defineFact({
   id: "ipamd",
   title: "AWS VPC CNI: addresses of this node's interfaces, by its IPAM daemon",
   commands: [{ argv: ["curl", "-sS", "--max-time", "3", "http://localhost:61679/v1/enis"] }],
   recognize(argv): View | undefined {
-    if (argv[0] !== "curl" && argv[0] !== "wget") return undefined;
+    if (argv[0] !== "curl" && argv[0] !== "wget") {
+      const logged = argv.some((word) => unitOfPath(word) === "ipamd") && agentLog.recognize(argv)?.format === "files";
+      return logged ? { format: "log", complete: true, scope: "log", rank: 0 } : undefined;
+    }
+    if (argv.some((word) => METRICS.test(word))) return { format: "metrics", complete: true, scope: "metrics", rank: 0 };
     const what = argv.map((word) => URL.exec(word)?.[1]).find((word) => word !== undefined);
     if (what === undefined || what === "eni-configs") return undefined;
     return { format: what, complete: true, scope: what, rank: 1 };
   },
   schema: Ipamd,
   parse(input) {
+    if (input.view.format === "log") return new UnparsedLines().with(fromLog(input));
+    if (input.view.format === "metrics") return new UnparsedLines().with(fromMetrics(input));
     const unparsed = new UnparsedLines();
     const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [] };
     const text = withoutPrompts(input.text);
@@ -74,7 +93,40 @@ export const ipamd = defineFact({
     if (input.view.format === "enis") readEnis(value, text, 1, oneLine, new UnparsedLines());
     return unparsed.with(value);
   },
+  // what it answers itself outweighs what it wrote before
+  merge(parts: readonly Part<Ipamd>[]) {
+    const answers = parts.filter(({ view }) => view.format !== "log" && view.format !== "metrics");
+    return mergeParts(answers.some(({ value }) => value.totals.length > 0) ? answers : parts);
+  },
 });
+
+/** The sums over all network cards. What else the metrics tell is not about addresses. */
+function fromMetrics(input: Input): Ipamd {
+  const sums = { assigned: 0, total: 0 };
+  let place = 0;
+  for (const { line, text } of lines(input.text)) {
+    const [, name, number] = METRIC.exec(text.trim()) ?? [];
+    if (name === undefined) continue;
+    sums[name as "assigned" | "total"] += Number(number);
+    if (name === "assigned") place = line;
+  }
+  return { totals: place === 0 ? [] : [{ line: place, ...sums }], enis: [], addresses: [], settings: [] };
+}
+
+/** The newest totals of its log. What else the log says is read as messages. */
+function fromLog(input: Input): Ipamd {
+  const { value } = agentLog.parse({ ...input, view: { ...input.view, format: "files" } });
+  const totals = value.rows.flatMap(({ line, unit, age, message }) => {
+    const numbers =
+      unit === "ipamd" && (age ?? 0) < LATEST
+        ? LOGGED.exec(message)
+            ?.slice(1)
+            .flatMap((digits) => digits ?? [])
+        : undefined;
+    return numbers === undefined ? [] : [{ line, total: Number(numbers[0]), assigned: Number(numbers[1]) }];
+  });
+  return { totals: totals.slice(-1), enis: [], addresses: [], settings: [] };
+}
 
 /** One member of `/v1/pods` or of the settings. */
 function read(value: Ipamd, { view }: Input, member: JsonMember): void {

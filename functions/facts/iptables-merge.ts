@@ -137,7 +137,7 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
  * Writes `packetsDelta` into the chains and rows of the first sample. A rule is the same if text and place in the chain are, and the chain is as long as before;
  * else if it is the only rule of that text in the chain.
  */
-function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptables, "chains" | "rows">): void {
+export function addDeltas(first: Pick<Iptables, "chains" | "rows">, second: Pick<Iptables, "chains" | "rows">): void {
   const families = new Set(second.chains.map((chain) => chain.family));
   const chainKey = (family: Family, backend: Backend, table: string, chain: string) => `${family} ${backend} ${table} ${chain}`;
   const lengths = new Map<string, number>();

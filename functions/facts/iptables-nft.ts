@@ -1,11 +1,13 @@
 import type { Family } from "./iptables-row.ts";
 
 /** The tables of iptables-nft; its base chains have these names, those of hand-written tables do not. */
-const TABLES = new Set(["raw", "mangle", "nat", "filter", "security"]);
-const BASES = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);
+export const TABLES: ReadonlySet<string> = new Set(["raw", "mangle", "nat", "filter", "security"]);
+export const BASES: ReadonlySet<string> = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);
 const TABLE = /^table (ip6?) (\S{1,64}) \{(?: # handle \d{1,15})?$/;
 const CHAIN = /^chain (\S{1,64}) \{(?: # handle \d{1,15})?$/;
 const HOOK = /^type (?:filter|nat|route) hook [a-z]{1,16} priority [^;]{1,64};(?: policy ([a-z]{1,16});)?$/;
+/** What people write between the rules; an `nft` that does not know an extension of iptables prints it as `# xt_comment`, and the rule goes on behind it. */
+const COMMENT = /^#(?! xt_)/;
 /** A word, a text in quotes, or an anonymous set. */
 const TOKEN = /"[^"]{0,8192}"|\{[^{}]{0,8192}\}|[^\s{]{1,8192}/g;
 /** What is longer than this is no rule of iptables. */
@@ -42,7 +44,7 @@ export function asSaved(text: string, family: Family): string {
       chain = CHAIN.exec(line)?.[1] ?? "";
       if (!BASES.has(chain)) saved[index] = `:${chain} - [0:0]`;
     } else if (line === "}") chain = undefined;
-    else {
+    else if (!COMMENT.test(line)) {
       const hook = HOOK.exec(line);
       if (hook === null) saved[index] = rule(chain, line);
       else if (BASES.has(chain)) saved[index] = `:${chain} ${(hook[1] ?? "accept").toUpperCase()}`;

@@ -179,8 +179,17 @@ export function protocolName(text: string): string {
   return PROTOCOLS.get(lower) ?? lower;
 }
 
-/** A prefix with its length (`10.0.0.0/255.0.0.0` → `10.0.0.0/8`, `10.0.0.1` → `10.0.0.1/32`), undefined for any address; names stay as they are. */
+/** Networks that `iptables -L` prints by their names: those of /etc/networks, and the name that the DNS knows. */
+const NETWORKS: ReadonlyMap<string, string> = new Map([
+  ["loopback/8", "127.0.0.0/8"],
+  ["link-local/16", "169.254.0.0/16"],
+  ["base-address.mcast.net/4", "224.0.0.0/4"],
+]);
+
+/** A prefix with its length (`10.0.0.0/255.0.0.0` → `10.0.0.0/8`, `10.0.0.1` → `10.0.0.1/32`), undefined for any address; other names stay as they are. */
 function prefixOf(text: string): string | undefined {
+  // to look up each of 100,000 addresses takes longer than all else that is done with them
+  if (text.charCodeAt(0) > NINE) text = NETWORKS.get(text) ?? text;
   const slash = text.indexOf("/");
   if (slash === -1) {
     if (text === "anywhere") return undefined;

@@ -1,14 +1,14 @@
 import type { Input, Parsed } from "./fact.ts";
 import type { Request } from "./iptables-command.ts";
 import type { Iptables } from "./iptables-row.ts";
-import { Reader } from "./iptables-text.ts";
+import { orphanChain, Reader } from "./iptables-text.ts";
 
 /** `   2871 -A INPUT …`: what `uniq -c` puts in front. Group 1: how often. */
 const COUNTED = /^\s{0,20}(\d{1,9}) (?=[-[:*#A-Z])/;
 
 /**
  * Reads rules that went through `sort` (and `uniq -c`): which tables and chains there are, where a chain ends, and which rule stands before which is lost. So
- * rules have position 0, and no chain is complete. Lines keep their numbers.
+ * rules have position 0, and no chain is complete. Of a listing (-L) only those rules are read that tell their chain. Lines keep their numbers.
  */
 export function readSorted(input: Input, request: Request): Parsed<Iptables> {
   const copies: (number | undefined)[] = [];
@@ -16,7 +16,8 @@ export function readSorted(input: Input, request: Request): Parsed<Iptables> {
     const count = COUNTED.exec(line);
     copies.push(count === null ? undefined : Number(count[1]));
     const rule = count === null ? line.trimStart() : line.slice(count[0].length);
-    return /^(?:\[\d{1,20}:\d{1,20}\] )?-A /.test(rule) ? rule : "";
+    const known = request.format === "list" ? orphanChain(rule, request.table) !== undefined : /^(?:\[\d{1,20}:\d{1,20}\] )?-A /.test(rule);
+    return known ? rule : "";
   });
   const parsed = new Reader({ ...input, text: rules.join("\n"), view: { ...input.view, complete: false } }, request).read();
   const rows = parsed.value.rows.map((row) => {

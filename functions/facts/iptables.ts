@@ -1,10 +1,13 @@
-import { defineFact, type Input, type Parsed, type Part, type View } from "./fact.ts";
+import { defineFact, type Input, MAX_UNPARSED, type Parsed, type Part, type View } from "./fact.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
-import { merge, tableKnown } from "./iptables-merge.ts";
-import { asSaved } from "./iptables-nft.ts";
+import { addDeltas, merge, tableKnown } from "./iptables-merge.ts";
+import { asSaved, TABLES } from "./iptables-nft.ts";
+import { isAllOfIptables } from "./iptables-none.ts";
 import { type Family, Iptables } from "./iptables-row.ts";
+import { completeBySearch } from "./iptables-search.ts";
 import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
+import { listedTwice } from "./iptables-twice.ts";
 import { listing } from "./nft.ts";
 
 export const iptables = defineFact<Iptables>({
@@ -30,15 +33,27 @@ export const iptables = defineFact<Iptables>({
     if (input.view.format === NFT) return readNft(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
     if (input.sorted === true) return readSorted(input, request as Request);
-    return new Reader(input, request as Request).read();
+    const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);
+    if (twice === undefined) {
+      const parsed = new Reader(input, request as Request).read();
+      if (input.truncated !== true) completeBySearch(parsed.value, input.pipe ?? "", input.text);
+      return parsed;
+    }
+    const [first, last] = [twice.first, twice.last].map((text) => new Reader({ ...input, text }, request as Request).read()) as [
+      Parsed<Iptables>,
+      Parsed<Iptables>,
+    ];
+    addDeltas(first.value, last.value);
+    const unparsed = [...first.unparsed, ...last.unparsed].slice(0, MAX_UNPARSED);
+    return { ...first, unparsed, unparsedCount: first.unparsedCount + last.unparsedCount };
   },
   merge: (parts) => merge(preferred(parts)),
   whole: (parts) => tableKnown(preferred(parts), "filter") && tableKnown(preferred(parts), "nat"),
+  provenBy: { from: ["nft", "module"], proves: (own, values) => isAllOfIptables(own, values as Parameters<typeof isAllOfIptables>[1]) },
 });
 
 /** The format of views that are nft's listing of the tables that iptables-nft keeps. */
 const NFT = "nft";
-const TABLES = new Set(["raw", "mangle", "nat", "filter", "security"]);
 
 /** `nft list ruleset`, `nft list table ip filter`, `nft list chain ip filter FORWARD` as text show the rules of iptables-nft too. */
 function nftView(argv: readonly string[]): View | undefined {

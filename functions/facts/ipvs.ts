@@ -21,6 +21,8 @@ const Service = z.object({
   persistent: z.boolean(),
   /** Real servers that were listed for it. */
   servers: z.int(),
+  /** True of the last one of a listing that was truncated, filtered, or asked for this one alone: there may be others, and other real servers. */
+  partial: z.boolean().optional(),
 });
 const Server = z.object({
   line: z.int(),
@@ -87,7 +89,7 @@ export const ipvs = defineFact<Ipvs>({
     exitCode === 0 ||
     text.trim() !== "" ||
     /(?:ip_vs: No such file or directory|Can't initialize ipvs: Protocol not available)/.test(stderr),
-  parse({ text, view }) {
+  parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
     const services: Service[] = [];
     const servers: Server[] = [];
@@ -118,6 +120,8 @@ export const ipvs = defineFact<Ipvs>({
         }
       } else if (!isPromptLine(raw) && !NO_MODULE.test(content)) unparsed.add(line, raw);
     }
+    const last = services.at(-1);
+    if (last !== undefined && (truncated === true || !view.complete)) last.partial = true;
     return unparsed.with({ services, servers });
   },
   // the listing of one service beside that of all adds nothing

@@ -3,6 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { leastAge, withAges } from "./log-time.ts";
+import { HOST } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
@@ -48,13 +49,19 @@ const DECODED = /^([a-z0-9]{2,8}) {0,6}:(emerg|alert|crit|err|warn|notice|info|d
 const RAW = /^<(\d{1,3})>/;
 const SINCE_BOOT = /^\[ {0,12}(\d{1,10}\.\d{1,9})(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\](?:\[ {0,8}[TC]\d{1,10}\])? ?/;
 const DELTA = /^\[ {0,12}[+<] {0,12}\d{1,10}\.\d{1,9}>?\] ?/;
-// in the language of the node: "[Di Mär  4 09:20:11 2025] "
-const BRACKETED = /^\[((?:\p{L}{2,4}\.? )?\p{L}{3,5}\.? {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/u;
+// in the language of the node: "[Di Mär  4 09:20:11 2025] ", "[三 9月  6 14:15:54 2017] "
+const BRACKETED = /^\[((?:\p{L}{1,4}\.? )?(?:\p{L}{3,5}\.?|\d{1,2}[月월]) {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/u;
 const ISO = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) /;
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kernel: "
-const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /;
+const FULL =
+  /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|(?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
 // the host and program behind the time of syslog and journalctl
-const PROGRAM = /^([\w.-]{1,255}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?/;
+const PROGRAM = new RegExp(String.raw`^(${HOST}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?`);
+// `--no-hostname`, or a person took the host out
+const NO_HOST = /^(?:(kernel)|[^\s:[\]]{1,64}\[\d{1,10}\]): ?/;
+// BusyBox syslogd and OpenWrt's logd: "Fri Apr 18 06:02:11 2025 kern.info kernel: ", "Apr 18 06:02:11 router kern.info kernel: "
+const LOGREAD =
+  /^((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?) (?:[\w.-]{1,255} )?([a-z]{3,8}\d?)\.(emerg|alert|crit|err|warn|notice|info|debug) (\S{1,64}?)(?:\[\d{1,10}\])?: ?/;
 // -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
 const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
 // " 10:00:01 up 212 days,  3:41,  1 user,  load average: …", "up 5 min", "up 1 day, 12 min", "up  2:11"
@@ -63,7 +70,11 @@ const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
 
-const FILES = /^\/(?:host\/)?var\/log\/(?:kern\.log|messages|syslog|dmesg)(?:\.\d)?$/;
+const FILES = /^\/(?:host\/)?var\/log\/(?:kern\.log|messages|syslog|dmesg|ufw\.log)(?:\.\d)?$/;
+/** What somebody kept of the kernel's messages elsewhere: of a serial console, of a bug report. */
+const KEPT = /^(?:\S{0,200}\/)?[\w.-]{0,40}(?:serial|console|dmesg|kern(?:el)?|messages|syslog)[\w-]{0,40}(?:\.(?:log|txt|out|\d))?$/;
+/** What the cloud keeps of a machine's serial console. */
+const CONSOLE = /^(?:gcloud(?: beta)? compute instances get-serial-port-output|aws ec2 get-console-output|az vm boot-diagnostics get-boot-log) /;
 
 export const kernelLog = defineFact({
   id: "kernel-log",
@@ -82,8 +93,11 @@ export const kernelLog = defineFact({
       return { format: "text", complete: !part, scope: "", rank: absolute ? 2 : 3 };
     }
     if (program === "journalctl") return journalView(argv);
-    const files = rest.filter((word) => FILES.test(word));
-    if (files.length === 0 || !["cat", "tail", "head", "grep", "zgrep"].includes(program ?? "")) return undefined;
+    // BusyBox: the newest lines of all programs
+    if (program === "logread") return rest.includes("-f") && rest.length === 1 ? undefined : { format: "text", complete: false, scope: "", rank: 1 };
+    if (CONSOLE.test(argv.join(" "))) return { format: "text", complete: false, scope: "", rank: 1 };
+    const files = rest.filter((word) => FILES.test(word) || (/[./]/.test(word) && KEPT.test(word)));
+    if (files.length === 0 || !["cat", "tail", "head", "grep", "egrep", "zgrep", "less", "more"].includes(program ?? "")) return undefined;
     return { format: "text", complete: false, scope: "", rank: 1 };
   },
   schema: KernelLog,
@@ -111,6 +125,8 @@ export const kernelLog = defineFact({
     }
     let minute: string | undefined;
     let before = { line: 0, width: 0 };
+    /** The latest line of another program's message, which may go on in the next. */
+    let other = -1;
     for (const { line, text: content } of lines(text)) {
       // the tools' own complaints, and what is no text
       if (BINARY.test(content) || /^(?:dmesg|journalctl): /.test(content)) {
@@ -119,7 +135,12 @@ export const kernelLog = defineFact({
       }
       const row = fromLine(content, minute);
       // other programs' lines in the same file (undefined), and what people and pagers put between
+      if (row === undefined) other = line;
       if (row === undefined || JOURNAL_REMARK.test(content) || isPromptLine(content)) continue;
+      if (other === line - 1 && isBare(row)) {
+        other = line;
+        continue;
+      }
       if (content.trimStart().startsWith("[") && row.time !== undefined) minute = row.time;
       const previous = rows.at(-1);
       const wrapped = isBare(row) && !/^\s/.test(content) && before.line === line - 1 && before.width >= NARROWEST;
@@ -165,7 +186,9 @@ const newestOf = (parts: readonly LogPart[]): number =>
 
 /** The kernel's part of the journal, in the layouts that show one message a line. */
 function journalView(argv: readonly string[]): View | undefined {
-  if (!argv.some((word) => /^-[a-z]*k$|^--dmesg$|^_TRANSPORT=kernel$/.test(word))) return undefined;
+  const kernelOnly = argv.some((word) => /^-[a-z]*k$|^--dmesg$|^_TRANSPORT=kernel$/.test(word));
+  // the whole journal has the kernel's lines too; that of a unit or program has not, and other options print no log
+  if (!kernelOnly && argv.slice(1).some((word) => OF_OTHERS.test(word))) return undefined;
   const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
   if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json)$/.test(output)) return undefined;
   // a number of lines, a span of time, an earlier boot, a level or a pattern
@@ -173,8 +196,11 @@ function journalView(argv: readonly string[]): View | undefined {
     (word, i) =>
       /^(?:-[nSUpgubf]|--(?:lines|since|until|priority|grep|unit|boot|follow))/.test(word) && !(word === "-b" && /^(?:-[a-z]|$)/.test(argv[i + 1] ?? "")),
   );
+  if (!kernelOnly) return output === "json" || output === "cat" ? undefined : { format: "text", complete: false, scope: "", rank: 1 };
   return { format: output === "json" ? "journal-json" : "text", complete: !part, scope: "", rank: 2 };
 }
+const OF_OTHERS =
+  /^(?:-[a-zA-Z]*[utDFM]|--(?:unit|user|identifier|directory|file|root|machine|list|disk|verify|version|help|field|header|vacuum|rotate|flush|sync)|_|\/)/;
 
 /** No time, no level: nothing that a log prints in front of a message. */
 const isBare = (row: Draft): boolean => row.time === undefined && row.seconds === undefined && row.level === undefined;
@@ -228,13 +254,20 @@ function fromLine(content: string, minute: string | undefined): Draft | undefine
       rest = rest.slice(decoded[0].length);
     }
   } else if (code !== 91 /* [ */) {
-    const stamp = ISO.exec(rest) ?? FULL.exec(rest);
-    if (stamp !== null) {
+    const logread = LOGREAD.exec(rest);
+    const stamp = logread === null ? (ISO.exec(rest) ?? FULL.exec(rest)) : null;
+    if (logread !== null) {
+      if (logread[4] !== "kernel") return undefined;
+      row.time = logread[1] as string;
+      Object.assign(row, { facility: logread[2], level: logread[3] });
+      rest = rest.slice(logread[0].length);
+    } else if (stamp !== null) {
       row.time = stamp[1] as string;
       rest = rest.slice(stamp[0].length);
       const program = PROGRAM.exec(rest);
-      if (program !== null && program[2] === "kernel") rest = rest.slice(program[0].length);
-      else if (program !== null && !row.time.includes(",")) return undefined; // only `dmesg --time-format iso` has a comma, and no program
+      const hostless = program === null ? NO_HOST.exec(rest) : null;
+      if ((program?.[2] ?? hostless?.[1]) === "kernel") rest = rest.slice((program ?? hostless)?.[0].length);
+      else if ((program ?? hostless) !== null && !row.time.includes(",")) return undefined; // only `dmesg --time-format iso` has a comma, and no program
     }
   }
   if (rest.charCodeAt(0) === 91) {

@@ -46,7 +46,14 @@ const PATTERNS: readonly RegExp[] = [
   new RegExp(`\\(slave ${NAME}\\): link status (?:definitely )?(down|up)\\b`, "i"),
   // vmxnet3, hv_netvsc: "ens192: NIC Link is Up 10000 Mbps" is above; "hv_netvsc …: eth0: Link down" too
   new RegExp(`(?:^|\\s)${NAME}: (?:carrier|link) (lost|down|up|acquired)\\b`, "i"),
+  // r8152 and other USB cards: "r8152 2-2:1.0 enx00e04c680a11: carrier off"
+  new RegExp(`(?:^|\\s)${NAME}: carrier (off|on)\\b`),
+  // "atlantic 0000:02:00.0 enp2s0: atlantic: link change old 10000 new 0", "ax88179_178a 2-1:1.0 eth1: ax88179 - Link status is: 0"
+  new RegExp(`(?:^|\\s)${NAME}: (?:atlantic: link change old \\d{1,6} new|ax88179 - Link status is:) (\\d{1,6})$`),
 ];
+const DOWN = new Set(["down", "lost", "off", "0"]);
+// ovs|00012|bond|INFO|interface eth2: link state down
+const OVS = new RegExp(`interface ${NAME}: link state (down|up)\\b`);
 
 const NETWORKD = new RegExp(`^${NAME}: (Lost|Gained) carrier$`);
 
@@ -54,6 +61,9 @@ const NETWORKD = new RegExp(`^${NAME}: (Lost|Gained) carrier$`);
 const NETWORK_MANAGER = new RegExp(
   `device \\(${NAME}\\): (?:carrier: link (connected|disconnected)|state change: [a-z-]{1,20} -> unavailable \\(reason 'carrier-changed')`,
 );
+
+const PATTERN_OF: Readonly<Record<string, RegExp>> = { "systemd-networkd": NETWORKD, NetworkManager: NETWORK_MANAGER, "ovs-vswitchd": OVS };
+const UP = new Set(["Gained", "connected", "up"]);
 
 /** The window within which changes count, in seconds. */
 const WINDOW = 3600;
@@ -76,10 +86,10 @@ export const linkEvent = defineDerivedFact({
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));
     for (const entry of values["agent-log"]?.rows ?? []) {
-      const pattern = entry.unit === "systemd-networkd" ? NETWORKD : entry.unit === "NetworkManager" ? NETWORK_MANAGER : undefined;
+      const pattern = PATTERN_OF[entry.unit];
       const match = entry.message.length < 200 ? pattern?.exec(entry.message) : undefined;
       if (match === null || match === undefined || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
-      const event = match[2] === "Gained" || match[2] === "connected" ? "up" : "down";
+      const event = UP.has(match[2] ?? "") ? "up" : "down";
       rows.push({ ...placed(entry), interface: match[1] as string, event, ...(entry.age === undefined ? {} : { age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();
@@ -109,7 +119,7 @@ function eventOf(message: string): Pick<Event, "interface" | "event"> | undefine
     if (match === null) continue;
     const [name, word] = i === 2 ? [match[2], match[1]] : [match[1], match[2]];
     const lower = (word as string).toLowerCase();
-    return { interface: name as string, event: lower === "down" || lower === "lost" ? "down" : "up" };
+    return { interface: name as string, event: DOWN.has(lower) ? "down" : "up" };
   }
   return undefined;
 }

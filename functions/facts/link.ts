@@ -86,13 +86,14 @@ const Bridge = z.object({
 const Statistics = z.object({
   line: z.int(),
   interface: z.string(),
-  rxBytes: z.int(),
+  /** Left out by netstat, which counts packets alone. */
+  rxBytes: z.int().optional(),
   rxPackets: z.int(),
   rxErrors: z.int(),
   rxDropped: z.int(),
   rxOverrun: z.int().optional(),
   rxMissed: z.int().optional(),
-  txBytes: z.int(),
+  txBytes: z.int().optional(),
   txPackets: z.int(),
   txErrors: z.int(),
   txDropped: z.int(),
@@ -121,6 +122,7 @@ export const link = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] === "ifconfig") {
       const others = argv.slice(1).filter((word) => !/^-[av]+$/.test(word));
+      if (hasOption(argv, "-s") && argv.slice(1).every((word) => /^-[asv]+$/.test(word))) return { format: "netstat", complete: false, scope: "", rank: 0 };
       // More words than a name set something.
       if (others.length > 1 || hasOption(others, "-s")) return undefined;
       return { format: "ifconfig", complete: others.length === 0 && argv.some((word) => /^-v?a/.test(word)), scope: others.join(" "), rank: 1 };
@@ -181,17 +183,25 @@ const COUNTERS = ["rxBytes", "rxPackets", "rxErrors", "rxDropped", "rxOverrun", 
 
 /** A counter that went down belongs to an interface that was made anew: it has no delta. */
 function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
-  const second = new Map(mergeList(parts, (value) => value.statistics, 2).map((row) => [row.interface, row]));
-  return mergeList(parts, (value) => value.statistics).map((row) => {
-    const later = second.get(row.interface);
-    if (later === undefined) return row;
-    const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
-    for (const counter of COUNTERS) {
-      const [before, after] = [row[counter], later[counter]];
-      if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
+  const statisticsOf = (value: Links): Statistics[] => value.statistics;
+  const grown = new Map<string, Statistics>();
+  // each tool has its own idea of what "dropped" is: its numbers are compared with its own alone
+  const formats = new Set(parts.toSorted((a, b) => rankOf(b) - rankOf(a)).map((part) => part.view.format));
+  for (const format of formats) {
+    const ofFormat = parts.filter((part) => part.view.format === format);
+    const second = new Map(mergeList(ofFormat, statisticsOf, 2).map((row) => [row.interface, row]));
+    for (const row of mergeList(ofFormat, statisticsOf)) {
+      const later = second.get(row.interface);
+      if (later === undefined || grown.has(row.interface)) continue;
+      const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
+      for (const counter of COUNTERS) {
+        const [before, after] = [row[counter], later[counter]];
+        if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
+      }
+      grown.set(row.interface, { ...row, ...deltas });
     }
-    return { ...row, ...deltas };
-  });
+  }
+  return mergeList(parts, statisticsOf).map((row) => grown.get(row.interface) ?? row);
 }
 
 const shown = (flags: readonly string[]) => ({ up: flags.includes("UP"), carrier: flags.includes("LOWER_UP") });
@@ -280,10 +290,10 @@ type Numbers = { [K in (typeof COUNTERS)[number]]: number | undefined };
 /** The counters, if those that every format has are there. */
 function statistics(numbers: Numbers): Omit<Statistics, "line" | "interface"> | undefined {
   const { rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped } = numbers;
-  if (rxBytes === undefined || rxPackets === undefined || rxErrors === undefined || rxDropped === undefined) return undefined;
-  if (txBytes === undefined || txPackets === undefined || txErrors === undefined || txDropped === undefined) return undefined;
+  if ((rxBytes === undefined) !== (txBytes === undefined) || rxPackets === undefined || rxErrors === undefined || rxDropped === undefined) return undefined;
+  if (txPackets === undefined || txErrors === undefined || txDropped === undefined) return undefined;
   const { rxOverrun, rxMissed } = numbers;
-  return { rxBytes, rxPackets, rxErrors, rxDropped, ...present({ rxOverrun, rxMissed }), txBytes, txPackets, txErrors, txDropped };
+  return { ...present({ rxBytes }), rxPackets, rxErrors, rxDropped, ...present({ rxOverrun, rxMissed, txBytes }), txPackets, txErrors, txDropped };
 }
 
 function fromText(links: Links, row: LinkText, unparsed: UnparsedLines): void {
@@ -357,7 +367,9 @@ function fromIfconfig(links: Links, text: string, unparsed: UnparsedLines): void
     if (block.label !== undefined) continue;
     const { flags, counters, mtu, mac } = block;
     const base = { line: block.line, interface: block.interface };
-    links.rows.push(present({ ...base, flags, up: flags.includes("UP"), carrier: flags.includes("RUNNING"), mtu, mac }));
+    // the line that tells the flags tells the MTU too: without it nobody knows whether the interface is up
+    if (mtu === undefined) unparsed.add(block.line, `flags of ${block.interface} are cut out`);
+    else links.rows.push(present({ ...base, flags, up: flags.includes("UP"), carrier: flags.includes("RUNNING"), mtu, mac }));
     const numbers = statistics({
       rxBytes: counters["rx bytes"],
       rxPackets: counters["rx packets"],
@@ -379,22 +391,42 @@ const isInterfaceTable = (argv: readonly string[]): boolean =>
   (hasOption(argv, "--interfaces") || hasLetter(argv, "i")) && argv.slice(1).every((word) => /^-(?:[inaW]{1,6}|-interfaces|-numeric|-all|-wide)$/.test(word));
 
 const NETSTAT_TITLE = /^(?:Kernel Interface table|Iface\s+MTU\s+(?:Met\s+)?RX-OK\s.{1,80})$/;
-const NETSTAT_ROW = /^(\S{1,40})\s+(\d{1,6})\s+(?:\d{1,20}\s+){8,9}([A-Z]{1,12})$/;
+const NETSTAT_ROW = /^(\S{1,40})\s+(\d{1,6})\s+((?:\d{1,20}\s+){8,9})([A-Za-z]{1,12})$/;
 
 /**
- * `eth0  1500  12 0 1 0  9 0 0 0 BMRU`: the MTU, packets (without bytes, so they are not kept), and the flags (U up, R running). Old versions print a metric
- * behind the MTU, and cut names at 8 characters: such a name is left out, as it may not be whole.
+ * `eth0  1500  12 0 1 0  9 0 0 0 BMRU`: the MTU, packets without bytes (received, errors, dropped, overrun, and the same of what was sent), and the flags
+ * (U up, R running). `ifconfig -s` prints the same. Old versions print a metric behind the MTU, and cut names at 8 characters: such a name is left out, as it may not be whole.
  */
 function fromNetstat(links: Links, text: string, unparsed: UnparsedLines): void {
   const rows: Link[] = [];
+  const counted = new Map<string, Statistics>();
   for (const { line, text: content } of lines(text)) {
-    const [, name, mtu, flags] = NETSTAT_ROW.exec(content.trim()) ?? [];
+    const [, name, mtu, counters, flags] = NETSTAT_ROW.exec(content.trim()) ?? [];
     if (name !== undefined && flags !== undefined) {
       rows.push({ line, interface: name, flags: [], mtu: Number(mtu), up: flags.includes("U"), carrier: flags.includes("R") });
+      const [rxPackets, rxErrors, rxDropped, rxOverrun, txPackets, txErrors, txDropped] = (counters ?? "").trim().split(/\s+/).map(Number).slice(-8);
+      const numbers = statistics({
+        rxBytes: undefined,
+        rxPackets,
+        rxErrors,
+        rxDropped,
+        rxOverrun,
+        rxMissed: undefined,
+        txBytes: undefined,
+        txPackets,
+        txErrors,
+        txDropped,
+      });
+      if (numbers !== undefined && Object.values(numbers).every(Number.isSafeInteger)) counted.set(name, { line, interface: name, ...numbers });
     } else if (content.trim() !== "" && !NETSTAT_TITLE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
   }
   const cut = rows.every((row) => row.interface.length <= 8);
-  links.rows.push(...rows.filter((row) => !cut || row.interface.length < 8));
+  for (const row of rows) {
+    if (cut && row.interface.length >= 8) continue;
+    links.rows.push(row);
+    const numbers = counted.get(row.interface);
+    if (numbers !== undefined) links.statistics.push(numbers);
+  }
 }
 
 /**

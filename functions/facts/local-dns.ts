@@ -6,7 +6,7 @@ import { placed } from "./placed.ts";
 
 /**
  * A DNS cache on a link-local address of the node (NodeLocal DNSCache, AKS localdns), and what is missing of it. A row stands where the NOTRACK rule of the
- * cache stands, or the setting of the kubelet that names its address.
+ * cache stands, or the setting (or argument) of the kubelet that names its address.
  *
  *     -A PREROUTING -d 169.254.20.10/32 -p udp -m udp --dport 53 -j NOTRACK
  */
@@ -26,7 +26,7 @@ const LocalDns = z.object({
       addressOutput: z.int().optional(),
     }),
   ),
-  /** NOTRACK rules for port 53 of other addresses, written the same way: the DNS service's address, that no interface has. kube-proxy cannot translate such packets. */
+  /** NOTRACK rules for port 53 of other addresses, written the same way: the DNS service's address, that no interface has but the cache's. kube-proxy cannot translate such packets. */
   services: z.array(z.object({ line: z.int(), address: z.string() })),
 });
 type LocalDns = z.infer<typeof LocalDns>;
@@ -40,17 +40,42 @@ interface Sources {
     shown: readonly { protocol: string; listening: boolean }[];
   };
   readonly "resolv-conf"?: { clusterDns: readonly (Row & { address: string })[] };
+  readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
 }
 
 const ANY = new Set(["0.0.0.0", "*", "::"]);
+/** Programs that are, or hold, a kubelet: of a node without one nobody tells pods anything. */
+const KUBELET = /^(?:kubelet|hyperkube|k3s|rke2|kubelite|k0s)/;
+const ARGUMENT = /(?:^|\s)--cluster-dns[= ]["']?([0-9a-fA-F.:,]{3,400})(?=["']?(?:\s|$))/;
 
 export const localDns = defineDerivedFact<LocalDns>({
   id: "local-dns",
   title: "DNS cache on a link-local address of the node: its rules, its address, its listener",
-  from: ["iptables", "address", "socket", "resolv-conf"],
+  from: ["iptables", "address", "socket", "resolv-conf", "process"],
+  optional: ["process"],
   schema: LocalDns,
   derive: (values, whole) => derive(values as Sources, whole),
+  enough: (values, whole) => enough(values as Sources, whole),
 });
+
+/**
+ * True if all rows are there. Who has the addresses and who listens is asked only of them, and each row says what is not known of it. The kubelet's settings
+ * add nothing where no kubelet runs, or where it was started with the addresses, which count more than its settings.
+ */
+function enough({ process }: Sources, whole: ReadonlySet<string>): boolean {
+  if (!whole.has("iptables")) return false;
+  if (whole.has("resolv-conf")) return true;
+  const alone = process !== undefined && whole.has("process") && !process.rows.some(({ command }) => KUBELET.test(command));
+  return alone || toldBy(process).length > 0;
+}
+
+/** The addresses that kubelets were started with, and where their processes are listed. */
+function toldBy(process: Sources["process"]): { row: Row; address: string }[] {
+  return (process?.rows ?? []).flatMap((row) => {
+    const list = row.command === "kubelet" ? ARGUMENT.exec(row.arguments ?? "")?.[1] : undefined;
+    return list === undefined ? [] : list.split(",", 16).map((address) => ({ row, address }));
+  });
+}
 
 function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
   const rules = (sources.iptables?.rows ?? []).filter(isNotrack);
@@ -72,8 +97,13 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
     };
   };
   const rows = rules.filter((row) => isLinkLocal(addressOf(row))).map((row) => describe(row, addressOf(row), "rule"));
-  for (const row of sources["resolv-conf"]?.clusterDns ?? []) if (isLinkLocal(row.address)) rows.push(describe(row, row.address, "kubelet"));
-  const services = rules.filter((row) => !isLinkLocal(addressOf(row)) && !held.has(addressOf(row)) && whole.has("address"));
+  const started = toldBy(sources.process);
+  const told = started.length > 0 ? started : (sources["resolv-conf"]?.clusterDns ?? []).map((row) => ({ row, address: row.address }));
+  for (const { row, address } of told) if (isLinkLocal(address)) rows.push(describe(row, address, "kubelet"));
+  // the cache's interface holds the service's address, too
+  const caches = new Set(rows.map(({ address }) => held.get(address)?.interface));
+  const foreign = (address: string): boolean => held.has(address) && !caches.has(held.get(address)?.interface);
+  const services = rules.filter((row) => !isLinkLocal(addressOf(row)) && !foreign(addressOf(row)) && whole.has("address"));
   return { rows, services: services.map((row) => ({ ...placed(row), address: addressOf(row) })) };
 }
 

@@ -1,4 +1,4 @@
-import { unitOf } from "./log-unit.ts";
+import { HOST, unitOf } from "./log-unit.ts";
 
 /** One line of a log, its prefixes taken apart. */
 export interface LogMessage {
@@ -17,11 +17,14 @@ const POD = /^\[pod\/[^\s/\]]{1,255}\/([^\s\]]{1,255})\] /;
 const ISO = /^(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)(?=[ ,:]|$)[,:]? ?/;
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kubelet[712]: "
 const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}) /;
-const SYSLOG = /^([A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /;
+// months have the names of the reader's language: "9月 06", "Okt 06", "févr. 06", "сен 06"
+const SYSLOG = /^((?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
 const UNIX = /^(\d{9,10}\.\d{6}) (?=[\w.-]{1,255} \S{1,64}: )/;
 const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}\] (?=[\w.-]{1,255} [^\s:[\]]{1,64}\[\d{1,10}\]: )/;
 // the host and program behind the time of syslog and journalctl
-const PROGRAM = /^([\w.-]{1,255}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?/;
+const PROGRAM = new RegExp(String.raw`^(${HOST}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?`);
+// `--no-hostname`, or a person took the host out
+const NO_HOST = /^(?:(kernel): |(\(?[^\s:[\]()]{1,128}\)?)\[\d{1,10}\]: ?)/;
 // the container runtime's own prefix, and docker's json-file
 const CRI = /^(?:stdout|stderr) [FP] ?/;
 const DOCKER = /^\{"log":"/;
@@ -39,11 +42,19 @@ const WORD = /^(DEBUG\d?|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL): /;
 // NetworkManager: <info>  [1763697088.1234] device (eth0): …
 const NETWORK_MANAGER = /^<(trace|debug|info|warn|error)> {1,2}\[(\d{9,10}\.\d{1,9})\] /;
 
+// BusyBox syslogd and OpenWrt's logd: "Fri Apr 18 06:02:11 2025 daemon.err dnsmasq[811]: ", "Apr 18 06:02:11 router daemon.err dnsmasq[811]: "
+const LOGREAD =
+  /^((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?) (?:[\w.-]{1,255} )?[a-z]{3,8}\d?\.(emerg|alert|crit|err|warn|notice|info|debug) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?/;
+
+// Open vSwitch: "2025-08-19T09:31:02.118Z|00412|bond|INFO|", through syslog "ovs|00412|bond|INFO|"
+const OVS = /^(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)|ovs)\|\d{1,8}\|([\w.()-]{1,40})\|(DBG|INFO|WARN|ERR|EMER)\|/;
+
 /** One level's many names. */
 const LEVELS: Readonly<Record<string, string>> = {
   trace: "debug",
   debug: "debug",
   debug1: "debug",
+  dbg: "debug",
   info: "info",
   information: "info",
   notice: "info",
@@ -55,6 +66,7 @@ const LEVELS: Readonly<Record<string, string>> = {
   panic: "fatal",
   dpanic: "fatal",
   critical: "fatal",
+  emer: "fatal",
 };
 const levelOf = (name: string): string | undefined => LEVELS[name.toLowerCase()];
 
@@ -74,6 +86,12 @@ export function readMessage(content: string, format: string): LogMessage | "kern
     rest = rest.slice(pod[0].length);
   }
   if (DOCKER.test(rest)) rest = ofDocker(rest, row);
+  const logread = LOGREAD.exec(rest);
+  if (logread !== null) {
+    if (logread[3] === "kernel") return "kernel";
+    row.unit = unitOf((logread[3] as string).replace(/[()]/g, ""));
+    rest = taken(row, { level: levelOf(logread[2] as string), time: logread[1] }, rest.slice(logread[0].length));
+  }
   const syslog = FULL.exec(rest) ?? SYSLOG.exec(rest) ?? UNIX.exec(rest) ?? MONOTONIC.exec(rest);
   const iso = syslog === null ? ISO.exec(rest) : null;
   const stamp = syslog ?? iso;
@@ -82,12 +100,18 @@ export function readMessage(content: string, format: string): LogMessage | "kern
     if (stamp[1] !== undefined) row.time = stamp[1];
     rest = rest.slice(stamp[0].length);
     const runtime = CRI.exec(rest);
-    const program = runtime === null && (syslog !== null || format !== "container") ? PROGRAM.exec(rest) : null;
+    const named = runtime === null && (syslog !== null || format !== "container");
+    const program = named ? PROGRAM.exec(rest) : null;
     if (runtime !== null) rest = rest.slice(runtime[0].length);
     else if (program !== null && !(iso !== null && LEVELS[(program[1] as string).toLowerCase()] !== undefined)) {
       if (program[2] === "kernel") return "kernel";
       row.unit = unitOf((program[2] as string).replace(/[()]/g, ""));
       rest = rest.slice(program[0].length);
+    } else if (program === null && named) {
+      const hostless = NO_HOST.exec(rest);
+      if (hostless?.[1] !== undefined) return "kernel";
+      if (hostless !== null) row.unit = unitOf((hostless[2] as string).replace(/[()]/g, ""));
+      rest = rest.slice(hostless?.[0].length ?? 0);
     }
   }
   row.message = ofProgram(rest.trimStart(), row);
@@ -100,6 +124,8 @@ export function readMessage(content: string, format: string): LogMessage | "kern
 function ofProgram(rest: string, row: LogMessage): string {
   const klog = KLOG.exec(rest);
   if (klog !== null) return taken(row, { level: KLOG_LEVELS[klog[1] as string], time: klog[2], source: klog[3] }, rest.slice(klog[0].length));
+  const ovs = OVS.exec(rest);
+  if (ovs !== null) return taken(row, { level: levelOf(ovs[3] as string), time: ovs[1], source: ovs[2] }, rest.slice(ovs[0].length));
   const code = rest.charCodeAt(0);
   if (code === 123 /* { */) return ofJson(rest, row);
   if (LOGFMT.test(rest)) return ofLogfmt(rest, row);

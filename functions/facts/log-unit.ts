@@ -15,8 +15,15 @@ const NAMES: Readonly<Record<string, string>> = {
   "rke2-server": "rke2",
   "rke2-agent": "rke2",
   "snap.microk8s.daemon-kubelite": "kubelite",
+  // as the journal names the program
+  "microk8s.daemon-kubelite": "kubelite",
+  "microk8s.daemon-kubelet": "kubelet",
+  "microk8s.daemon-proxy": "kube-proxy",
   docker: "dockerd",
 };
+
+/** The name of a host in front of a log line, or what a person put in its place (`[Redacted]`, `<hostname>`, `***`), as the source of a regular expression. */
+export const HOST = String.raw`(?:[\w.-]{1,255}|\[(?:[Rr]edacted|REDACTED|[Mm]asked|[Hh]idden|[Hh]ost(?:name)?)\]|<[\w .-]{0,20}(?:[Hh]ost|HOST|[Nn]ode|NODE|[Rr]edact|REDACT|[Ss]erver)[\w .-]{0,20}>|\*{2,40})`;
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
@@ -32,7 +39,7 @@ const POD_FOLDER = /\/pods\/[^/_]{1,255}_([^/_]{1,255})_[^/]{1,255}\/([^/]{1,255
 const SYSTEM = /^\/(?:host\/)?var\/log\/(?:messages|syslog|daemon\.log)(?:[.-]\d{1,8})?(?:\.gz)?$/;
 const PODS = /^\/(?:host\/)?var\/log\/(?:pods|containers)(?:\/[^\s]{0,400})?$/;
 const NAMED =
-  /^((?:snap\.microk8s\.daemon-)?(?:kubelet|kubelite|kube-proxy|k3s(?:-agent|-service)?|rke2(?:-server|-agent)?|coredns|node-local-dns|cilium(?:-agent)?|calico-node|felix|aws-node|ipamd|plugin|network-policy-agent|ebpf-sdk|kube-flannel|flanneld?|firewalld|containerd|crio|dockerd|docker|NetworkManager|systemd-networkd|kube-router|antrea-agent))(?:[._-][\w.-]{0,120})?$/;
+  /^((?:snap\.microk8s\.daemon-)?(?:kubelet|kubelite|kube-proxy|k3s(?:-agent|-service)?|rke2(?:-server|-agent)?|coredns|node-local-dns|cilium(?:-agent)?|calico-node|felix|aws-node|ipamd|plugin|network-policy-agent|ebpf-sdk|kube-flannel|flanneld?|firewalld|containerd|crio|dockerd|docker|NetworkManager|systemd-networkd|kube-router|antrea-agent|ovs-vswitchd))(?:[._-][\w.-]{0,120})?$/;
 
 /** The program behind a log file: "" for one of many programs, undefined for a path that is no log of an agent. */
 export function unitOfPath(path: string): string | undefined {

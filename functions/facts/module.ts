@@ -21,7 +21,9 @@ const Module = z.object({
   /** True where an output proves that it is part of the kernel image. */
   builtin: z.boolean(),
 });
-const Modules = z.object({ rows: z.array(Module) });
+/** The kernel has no such module, not even as a file: modprobe was asked for it. One that is built in would be found. */
+const Missing = z.object({ line: z.int(), name: z.string() });
+const Modules = z.object({ rows: z.array(Module), missing: z.array(Missing) });
 type Module = z.infer<typeof Module>;
 
 const LSMOD_HEADER = /^Module\s+Size\s+Used by/;
@@ -41,6 +43,7 @@ export const module = defineFact({
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     const files = rest.filter((word) => !word.startsWith("-"));
+    if (program === "modprobe") return { format: "modprobe", complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     if (program === "lsmod") return { format: "loaded", complete: true, scope: "loaded", rank: 2 };
     if (program === "modinfo" && files.length === 1 && !hasOption(argv, "-F", "-n")) {
       return { format: "modinfo", complete: false, scope: `modinfo ${files[0]}`, rank: 1 };
@@ -63,9 +66,10 @@ export const module = defineFact({
   schema: Modules,
   // A kernel without module support has no /proc/modules: that is no list of no modules.
   answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !/could not (?:open|get)|can't open/.test(text)),
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, stderr }) {
     const unparsed = new UnparsedLines();
-    if (view.format === "directory") return unparsed.with({ rows: readDirectory(text, argv, unparsed) });
+    if (view.format === "directory") return unparsed.with({ rows: readDirectory(text, argv, unparsed), missing: [] });
+    if (view.format === "modprobe") return unparsed.with({ rows: [], missing: readModprobe(text, stderr) });
     const rows: Module[] = [];
     let modinfo: Module | undefined;
     for (const { line, text: content } of lines(text)) {
@@ -78,7 +82,7 @@ export const module = defineFact({
       } else if (!LSMOD_HEADER.test(content.trimStart()) && !isPromptLine(content)) unparsed.add(line, content);
     }
     if (modinfo !== undefined) rows.push(modinfo);
-    return unparsed.with({ rows });
+    return unparsed.with({ rows, missing: [] });
   },
   merge(parts) {
     const best = ranked(parts);
@@ -89,10 +93,29 @@ export const module = defineFact({
       if (part.view.scope !== "names" || !allLoaded) return part.value.rows;
       return part.value.rows.map((row) => (isLoaded.has(row.name) ? row : { ...row, builtin: true }));
     });
-    return { rows: combine(rows, (row) => row.name) };
+    const all = combine(rows, (row) => row.name);
+    const known = new Set(all.map((row) => row.name));
+    return { rows: all, missing: best.flatMap((part) => part.value.missing).filter((row) => !known.has(row.name)) };
   },
   whole: (parts) => parts.some((part) => part.complete && (part.view.scope === "loaded" || part.view.scope === "names")),
 });
+
+// kmod: "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.8.0"; BusyBox: "modprobe: module br_netfilter not found in modules.dep"
+const NOT_A_MODULE = /^modprobe: (?:FATAL: )?[Mm]odule ['"]?([\w-]{1,64})['"]? not found(?: in .{1,200}|\.)?$/;
+
+/** What else modprobe prints is about what it does. */
+function readModprobe(text: string, stderr: string): z.infer<typeof Missing>[] {
+  const missing: z.infer<typeof Missing>[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const name = NOT_A_MODULE.exec(content)?.[1];
+    if (name !== undefined) missing.push({ line, name: underscored(name) });
+  }
+  for (const message of text.trim() === "" ? stderr.split("\n", 20) : []) {
+    const name = NOT_A_MODULE.exec(message.trimEnd())?.[1];
+    if (name !== undefined) missing.push(Object.assign({ line: 1, name: underscored(name) }, { text: message.slice(0, 400) }));
+  }
+  return missing;
+}
 
 const underscored = (name: string): string => name.replaceAll("-", "_");
 

@@ -54,8 +54,19 @@ const Pods = z.object({
   /** True if `towards` is a tunnel. */
   tunnel: z.boolean(),
 });
+/** Pings of one target: what was too large to arrive, and nobody said so. Only of addresses that are not of the internet, where somebody may refuse large pings. */
+const Ladder = z.object({
+  /** Of the ping that was lost. */
+  line: z.int(),
+  target: z.string(),
+  /** Of the smallest packet that was lost, with its headers; bytes. */
+  lost: z.int(),
+  /** Of the largest one that was answered. */
+  passed: z.int(),
+});
 const MtuConflict = z.object({
   drops: z.array(Dropped),
+  ladders: z.array(Ladder),
   tunnels: z.array(Tunnel),
   /** Pods' interfaces whose MTU is larger than that of the interface they send to. One row per pair of sizes, not per pod. */
   pods: z.array(Pods),
@@ -69,7 +80,9 @@ interface Sources {
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly ping?: { rows: readonly PingRun[] };
 }
+type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number };
 
 const OVER_MTU = /(?:^|\s)(\S{1,15}): dropped over-mtu packet: (\d{1,6}) > (\d{1,6})/;
 /** Tunnels that CNIs name alike everywhere, for listings without -d. Cilium's and OVS's take the size from each route. */
@@ -85,7 +98,8 @@ const MAX_DROPS = 200;
 export const mtuConflict = defineDerivedFact({
   id: "mtu-conflict",
   title: "Tunnels and pods whose packets are too large for the way they take",
-  from: ["link", "route", "rule", "address", "kernel-log"],
+  from: ["link", "route", "rule", "address", "kernel-log", "ping"],
+  optional: ["ping"],
   schema: MtuConflict,
   derive(values: Sources) {
     const drops: (z.infer<typeof Dropped> & Row)[] = [];
@@ -111,9 +125,32 @@ export const mtuConflict = defineDerivedFact({
       const tunnel = tunnelOf(row, values, uplink, links, wayTo);
       if (tunnel !== undefined) tunnels.push(tunnel);
     }
-    return { drops, tunnels, pods: podsOf([...links.values()], tunnels, uplink) };
+    return { drops, ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? []), tunnels, pods: podsOf([...links.values()], tunnels, uplink) };
   },
 });
+
+const PRIVATE = /^(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|f[cd][0-9a-f]{2}:)/i;
+/** Larger packets are of jumbo frames, of which a network may have none. */
+const ETHERNET = 1500;
+
+/** A row per target that answers small packets and none of a larger size, although an interface of the node could send that size. */
+function laddersOf(runs: readonly PingRun[], links: readonly Link[]): (z.infer<typeof Ladder> & Row)[] {
+  const found: (z.infer<typeof Ladder> & Row)[] = [];
+  for (const target of new Set(runs.map((run) => run.target))) {
+    const headers = target.includes(":") ? 48 : 28;
+    const here = runs.filter((run) => run.target === target);
+    const passed = here.filter((run) => run.received > 0).reduce((most, run) => Math.max(most, run.size), -1);
+    const silent = here.filter((run) => run.whole && run.received === 0 && run.tooLarge === 0 && run.size > passed);
+    const lost = silent.toSorted((one, other) => one.size - other.size)[0];
+    // one packet may get lost anywhere
+    if (silent.reduce((sum, run) => sum + run.sent, 0) < 2) continue;
+    if (passed < 0 || lost === undefined || !PRIVATE.test(target)) continue;
+    const size = lost.size + headers;
+    const sendable = links.length === 0 ? size <= ETHERNET : links.some((row) => row.interface !== "lo" && (row.mtu ?? 0) >= size);
+    if (sendable && size > 600) found.push({ ...placed(lost), target, lost: size, passed: passed + headers });
+  }
+  return found;
+}
 
 function tunnelOf(
   row: Link & Row,

@@ -26,6 +26,8 @@ const Level = z.object({
   entries: z.int(),
   /** 100 × entries / limit, rounded down. */
   percent: z.int(),
+  /** All entries of the network namespace were listed, or counted: there are no fewer, and no more. */
+  whole: z.boolean(),
 });
 const NeighborTable = z.object({ complaints: z.array(Complaint), levels: z.array(Level) });
 type Complaint = z.infer<typeof Complaint>;
@@ -34,6 +36,7 @@ type Level = z.infer<typeof Level>;
 interface Sources {
   readonly neighbor?: { rows: readonly Neighbor[] };
   readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
+  readonly "line-count"?: { readonly rows: readonly ({ of: string; family?: Family; count: number } & Row)[] };
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
 }
 
@@ -43,9 +46,11 @@ const OVERFLOW = /(?:^|\b)neighbou?r table overflow/i;
 export const neighborTable = defineDerivedFact({
   id: "neighbor-table",
   title: "How full the neighbour tables are",
-  from: ["neighbor", "sysctl", "kernel-log"],
+  from: ["neighbor", "sysctl", "kernel-log", "line-count"],
+  optional: ["line-count"],
+  inPart: ["line-count"],
   schema: NeighborTable,
-  derive(values: Sources) {
+  derive(values: Sources, wholeOf) {
     const complaints: Complaint[] = [];
     for (const row of values["kernel-log"]?.rows ?? []) {
       if (!OVERFLOW.test(row.message)) continue;
@@ -57,10 +62,19 @@ export const neighborTable = defineDerivedFact({
     for (const family of ["ipv4", "ipv6"] as const) {
       const row = values.sysctl?.rows.find((setting) => setting.key === `net.${family}.neigh.default.gc_thresh3`);
       const limit = Number(row?.value);
-      if (row === undefined || values.neighbor === undefined || !(limit > 0) || !Number.isSafeInteger(limit)) continue;
+      // no more than the limit and a headline: else permanent entries were counted, which the limit is not about
+      const counted = values["line-count"]?.rows.find((other) => other.of === "neighbors" && other.family === family && other.count <= limit + 2);
+      if (row === undefined || (values.neighbor === undefined && counted === undefined) || !(limit > 0) || !Number.isSafeInteger(limit)) continue;
       const counts = (entry: Neighbor) => entry.family === family && entry.state !== "PERMANENT" && entry.state !== "NOARP" && !entry.proxy;
-      const entries = values.neighbor.rows.filter(counts).length;
-      levels.push({ ...placed(row), family, limit, entries, percent: Math.floor((100 * entries) / limit) });
+      const entries = Math.max(values.neighbor?.rows.filter(counts).length ?? 0, counted?.count ?? 0);
+      levels.push({
+        ...placed(row),
+        family,
+        limit,
+        entries,
+        percent: Math.floor((100 * entries) / limit),
+        whole: wholeOf.has("neighbor") || counted !== undefined,
+      });
     }
     return { complaints, levels };
   },

@@ -147,7 +147,8 @@ function briefNeigh(words: readonly string[], { device, family: usual }: Shown):
   return { family, address, interface: dev, ...present({ mac }), state: "UNKNOWN", router: false, proxy: false };
 }
 
-const ARP_FRAME = /^(?:Address\s+HWtype\s+HWaddress\s.*|IP address\s+HW type\s+Flags\s.*|Entries: \d+\s+Skipped: \d+\s+Found: \d+)$/;
+const ARP_FRAME =
+  /^(?:Address\s+HWtype\s+HWaddress\s+Flags\s+Mask\s+Iface|IP address\s+HW type\s+Flags\s+HW address\s+Mask\s+Device|Entries: \d+\s+Skipped: \d+\s+Found: \d+)$/;
 const NO_MAC = new Set(["<from_interface>", "*"]);
 const INCOMPLETE = new Set(["(incomplete)", "<incomplete>"]);
 

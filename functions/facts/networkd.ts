@@ -11,7 +11,12 @@ import { present } from "./present.ts";
  *     /etc/systemd/networkd.conf.d/10-cni.conf:ManageForeignRoutes=no
  *     /usr/lib/systemd/network/99-default.link:MACAddressPolicy=persistent
  */
-const File = z.object({ line: z.int(), file: z.string() });
+const File = z.object({
+  line: z.int(),
+  file: z.string(),
+  /** True of the last file of an output that was truncated: more of it, and more files, may have followed. */
+  cut: z.boolean().optional(),
+});
 const Managed = z.object({
   line: z.int(),
   interface: z.string(),
@@ -42,7 +47,12 @@ const GREP = ["grep", "-rsH", "^", ...FOLDERS.flatMap((folder) => [`${folder}/ne
 const GREP_LINKS = ["grep", "-rsH", "^", "--include=*.link", ...FOLDERS.map((folder) => `${folder}/network`)];
 const ROW = /^(\d{1,6}) (\S{1,15}) (\S{1,20}) (\S{1,20}) (\S{1,20})$/;
 const STATUS = /^(?:[●○×*]\s+)?\d{1,6}: (\S{1,15})$/u;
+/** `networkctl status` without a link: "●        State: routable" and the addresses of all links. */
+const WHOLE = /^(?:[●○×*]\s+)?(?:Overall )?State: [a-z-]{1,20}$/u;
 const FIELD = /^\s{0,48}([A-Z][A-Za-z0-9 ()./-]{1,40}):(?: (.*))?$/;
+const DEVICE = /^(?:--path=)?(?:\/sys)?\/(?:class\/net|devices\/virtual\/net)\/([^/\s]{1,15})\/?$/;
+/** `udevadm info` puts "E: " in front. */
+const LINK_FILE = /^(?:E: )?ID_NET_LINK_FILE=(\/\S{1,250})$/;
 const LEGEND = /^(?:IDX\s.*|WARNING: systemd-networkd is not running.*|\d{1,6} links listed\.)$/;
 const VERSION = /^systemd (\d{1,5})\b/;
 
@@ -61,6 +71,11 @@ export const networkd = defineFact({
     if (program === "systemd-analyze" && words[0] === "cat-config" && /(?:^|\/)networkd\.conf$/.test(words[1] ?? "")) {
       return { format: "settings", complete: true, scope: "settings", rank: 3 };
     }
+    // which .link file systemd takes for an interface, as people ask it
+    const device = rest.findLast((word) => DEVICE.test(word));
+    if (program === "udevadm" && device !== undefined && /^(?:test-builtin|test|info)$/.test(words[0] ?? "")) {
+      return { format: "udevadm", complete: false, scope: device, rank: 1 };
+    }
     if (grepsWholeFiles(argv, CONFIGURATION)) {
       const links = words.slice(1).every((word) => word.endsWith("/network"));
       const own = links ? GREP_LINKS : GREP;
@@ -71,21 +86,39 @@ export const networkd = defineFact({
         rank: 4,
       };
     }
+    // `grep -r MACAddressPolicy FOLDER…`: some lines of the files
+    if (program === "grep" && words.length > 1 && words.slice(1).every((word) => CONFIGURATION.test(word))) {
+      return { format: "settings", complete: false, scope: words.join(" "), rank: 1 };
+    }
     const files = catsFiles(argv, CONFIGURATION);
     if (files !== undefined) return { format: "settings", complete: false, scope: files.join(" "), rank: 2 };
     return undefined;
   },
   schema: Networkd,
   answered: grepAnswered,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, truncated }) {
     const unparsed = new UnparsedLines();
     const value: Networkd = { settings: [], files: [], interfaces: [], versions: [] };
     if (view.format === "settings") {
-      const files = argv[0] === "cat" ? argv.slice(1).filter((word) => !word.startsWith("-")) : [];
+      const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+      const files = argv[0] === "cat" ? words : argv[0] === "grep" && /\.(?:link|conf|network)$/.test(words[1] ?? "") ? words.slice(1) : [];
       Object.assign(value, iniSettings(text, files.length === 1 ? (files[0] as string) : "", unparsed));
+      const last = value.files.at(-1);
+      // files of links are another matter: networkd.conf is not among them
+      if (truncated === true && last !== undefined && view.scope !== "links") last.cut = true;
+      return unparsed.with(value);
+    }
+    if (view.format === "udevadm") {
+      const name = DEVICE.exec(view.scope)?.[1] ?? "";
+      // the rest of what udev says of the device is of no use here
+      for (const { line, text: content } of lines(text)) {
+        const linkFile = LINK_FILE.exec(content.trim())?.[1];
+        if (linkFile !== undefined && value.interfaces.length === 0) value.interfaces.push({ line, interface: name, linkFile });
+      }
       return unparsed.with(value);
     }
     let current: Managed | undefined;
+    let whole = false;
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim().replace(/\s+/g, " ");
       if (isPromptLine(content) || LEGEND.test(bare)) continue;
@@ -104,8 +137,11 @@ export const networkd = defineFact({
         if (heading !== null) {
           current = { line, interface: heading[1] as string };
           value.interfaces.push(current);
-        } else if (current === undefined) unparsed.add(line, content);
-        else if (field !== null) Object.assign(current, statusField(field[1] as string, field[2] ?? ""));
+        } else if (current === undefined) {
+          // without a name: that of the whole node comes first
+          whole ||= WHOLE.test(content.trim());
+          if (!whole) unparsed.add(line, content);
+        } else if (field !== null) Object.assign(current, statusField(field[1] as string, field[2] ?? ""));
       }
     }
     return unparsed.with(value);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasLetter, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { counterOf, growth, samples, withinOneText } from "./sampled.ts";
+import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
 /**
  * Counters of the protocols (IP, ICMP, TCP, UDP) of the network namespace.
@@ -115,12 +115,10 @@ export const nstat = defineFact({
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     if (program === "nstat" || program === "rtacct") {
-      // bare, it shows what grew since somebody ran it last: nobody knows when
-      if (rest.length === 0) return undefined;
       if (["h", "V", "n", "r", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
       const names = rest.filter((word, i) => !word.startsWith("-") && rest[i - 1] !== "-t");
       const absolute = hasLetter(argv, "a") || argv.includes("--ignore");
-      const format = hasLetter(argv, "j") || argv.includes("--json") ? "nstat-json" : absolute ? "nstat" : "nstat-since";
+      const format = hasLetter(argv, "j") || argv.includes("--json") ? "nstat-json" : absolute ? "nstat" : keepsHistory(argv) ? "nstat-since" : "nstat-each";
       return { format, complete: names.length === 0 && absolute, scope: names.join(" "), rank: absolute ? 5 : 2 };
     }
     if (program === "netstat") {
@@ -153,9 +151,9 @@ export const nstat = defineFact({
         }
         if (rows.length === known && !/^\s*(?:\{\s*)?"(?:kernel|-?\d+\.?\d*)"?\s*:?\s*\{?\s*$/.test(content) && content.trim() !== "{")
           unparsed.add(line, content);
-      } else if (!/^#|^\}+$/.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+      } else if (!/^#|^\}+$/.test(content.trim()) && !isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows: withinOneText(rows) });
+    return unparsed.with({ rows: view.format === "nstat-each" ? eachGrowth(rows) : withinOneText(rows) });
   },
   merge: mergeCounters,
   // what IPv6 counts besides is extra
@@ -164,6 +162,16 @@ export const nstat = defineFact({
     return scopes.has("") || (scopes.has("netstat") && scopes.has("snmp"));
   },
 });
+
+/** Whether nstat leaves its history as it is (-s), so that the next run counts from the same moment. */
+const keepsHistory = (argv: readonly string[]): boolean => hasLetter(argv, "s") || argv.includes("--noupdate");
+
+/** Run without -a and -s, nstat shows what grew since its last run: of the first run of a paste nobody knows since when; the later ones are growth. */
+function eachGrowth(rows: readonly Counter[]): Counter[] {
+  const found = new Map<string, Counter>();
+  for (const row of rows) found.set(row.name, found.has(row.name) ? { ...row, valueDelta: row.value } : row);
+  return [...found.values()];
+}
 
 /** /proc/net/netstat and snmp: a line of names and a line of values, both with the protocol in front; /proc/net/snmp6: a name and a value a line. */
 function readProc(text: string, unparsed: UnparsedLines): Counter[] {
@@ -189,7 +197,7 @@ function readProc(text: string, unparsed: UnparsedLines): Counter[] {
         });
         header = undefined;
       } else unparsed.add(line, raw);
-    } else if (!/^(?:MPTcpExt|\w{2,16}):$/.test(content) && !isPrompt(raw)) unparsed.add(line, raw);
+    } else if (!/^(?:MPTcpExt|\w{2,16}):$/.test(content) && !isTimeLine(raw) && !isPrompt(raw)) unparsed.add(line, raw);
   }
   if (header !== undefined) unparsed.add(header.line, header.text);
   return rows;
@@ -219,7 +227,7 @@ function readNetstat(text: string, unparsed: UnparsedLines): Counter[] {
     else if (inside !== null) {
       const sentence = `${inside[1]}${inside[3] ?? ""}`;
       rows.push({ line, name: sentence === "TCP ran low on memory times" ? "TcpExtTCPMemoryPressures" : sentence, value: counterOf(inside[2] as string) });
-    } else if (!NETSTAT_FRAME.test(content) && !isPrompt(raw)) unparsed.add(line, raw);
+    } else if (!NETSTAT_FRAME.test(content) && !isTimeLine(raw) && !isPrompt(raw)) unparsed.add(line, raw);
   }
   return rows;
 }
@@ -240,7 +248,8 @@ function mergeCounters(parts: readonly Part<Nstat>[]): Nstat {
     for (const row of after.value.rows) {
       const known = rows.get(row.name);
       if (known !== undefined && (known.valueDelta !== undefined || before === undefined)) continue;
-      const valueDelta = before === undefined ? undefined : growth(old.get(row.name) ?? zero, row.value);
+      const each = after.view.format === "nstat-each";
+      const valueDelta = before === undefined ? undefined : each ? row.value : growth(old.get(row.name) ?? zero, row.value);
       rows.set(row.name, valueDelta === undefined ? row : { ...row, valueDelta });
     }
   }

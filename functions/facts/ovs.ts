@@ -82,7 +82,7 @@ const BOND_LACP = /^lacp_status: ([a-z]{1,20})$/;
 const BOND_MEMBER = /^(?:slave|member) (\S{1,255}): (enabled|disabled)$/;
 // Settings and loads of a bond that nothing is concluded from.
 const BOND_REST =
-  /^(?:bond may use recirculation|bond-hash-basis|bond-hash-algorithm|bond_hash|lb_output action|all (?:slaves|members) active|updelay|downdelay|(?:up|down)delay expires in|next rebalance|lacp_fallback_ab|active-backup primary|may_enable|bond-detect-mode|bond-miimon-interval|bond-miimon|hash -?\d{1,5}):?\s.{1,200}$/;
+  /^(?:bond may use recirculation|bond-hash-basis|bond-hash-algorithm|bond_hash|lacp_negotiated|lb_output action|all (?:slaves|members) active|updelay|downdelay|(?:up|down)delay expires in|next rebalance|lacp_fallback_ab|active-backup primary|may_enable|bond-detect-mode|bond-miimon-interval|bond-miimon|hash -?\d{1,5}):?\s.{1,200}$/;
 const LIST_HEADING = /^bond\s+type\s+(?:recircID\s+)?(?:slaves|members)$/i;
 const LIST_ROW = new RegExp(`^(\\S{1,255})\\s+${MODE}\\s+(?:-?\\d{1,10}\\s+)?(\\S{1,255}(?:, \\S{1,255}){0,15})$`);
 
@@ -97,6 +97,9 @@ export const ovs = defineFact({
     if (argv[0] === "ovs-appctl" && words[0] === "bond/list") return { format: "bond/list", complete: complete(1), scope: "bond/list", rank: 2 };
     if (argv[0] !== "ovs-vsctl" || argv.includes("--") || argv.includes("--oneline")) return undefined;
     if (words[0] === "show") return { format: "show", complete: complete(1), scope: "show", rank: 4 };
+    // of one bridge: the names of its ports, or of the interfaces in them
+    if ((words[0] === "list-ports" || words[0] === "list-ifaces") && words.length === 2)
+      return { format: words[0], complete: false, scope: `${words[0]} ${words[1]}`, rank: 1 };
     const table = tableOf(words[1]);
     if ((words[0] !== "list" && words[0] !== "find") || table === undefined || argv.includes("--no-headings")) return undefined;
     const format = optionValue(argv, "-f", "--format") ?? argv.find((word) => /^-f\w/.test(word))?.slice(2) ?? "list";
@@ -112,6 +115,7 @@ export const ovs = defineFact({
     if (view.format === "show") readShow(text, value, unparsed);
     else if (view.format === "bond/show") readBondShow(text, argv, value, unparsed);
     else if (view.format === "bond/list") readBondList(text, value, unparsed);
+    else if (view.format === "list-ports" || view.format === "list-ifaces") readNames(text, view, value, unparsed);
     else {
       const table = tableOf(view.scope.split(" ")[0]) ?? "Port";
       const records = view.format === "json" ? jsonRecords(text, unparsed) : listRecords(text, unparsed);
@@ -141,6 +145,7 @@ export const ovs = defineFact({
       members: best.flatMap((value) => value.members),
     };
     resolve(all);
+    memberOfListed(all);
     nameUnnamed(all);
     all.bonds = combine(all.bonds, (row) => row.name);
     all.members = combine(all.members, (row) => `${row.bond} ${row.interface}`);
@@ -256,6 +261,19 @@ function readBondList(text: string, value: Ovs, unparsed: UnparsedLines): void {
   }
 }
 
+/** `ovs-vsctl list-ports BRIDGE`, `ovs-vsctl list-ifaces BRIDGE`: a name a line. */
+function readNames(text: string, { format, scope }: View, value: Ovs, unparsed: UnparsedLines): void {
+  const bridge = scope.slice(format.length + 1);
+  for (const { line, text: raw } of lines(text)) {
+    const name = raw.trim();
+    if (isPromptLine(raw)) continue;
+    if (!NAME.test(name)) unparsed.add(line, raw);
+    else if (format === "list-ports") value.ports.push({ line, name, bridge, bond: false });
+    else value.interfaces.push({ line, interface: name, bridge });
+  }
+}
+const NAME = /^[\w.@:-]{1,64}$/;
+
 function addRecord(table: "Bridge" | "Port" | "Interface", record: DatabaseRecord, value: Ovs): void {
   const all = (column: string): readonly string[] => record.columns.get(column) ?? [];
   const one = (column: string): string | undefined => all(column)[0] || undefined;
@@ -317,6 +335,27 @@ function resolve(all: Ovs): void {
       });
     }
   }
+}
+
+/**
+ * Both lists of one bridge: an interface that is no port is a member of a port that is no interface, which is a bond. With one such port it is known which.
+ */
+function memberOfListed(all: Ovs): void {
+  const interfaces = new Set(all.interfaces.map((row) => row.interface));
+  const ports = new Set(all.ports.map((row) => row.name));
+  for (const bridge of new Set(all.interfaces.flatMap((row) => (row.port === undefined && row.bridge !== undefined ? [row.bridge] : [])))) {
+    const bonds = all.ports.filter((row) => row.bridge === bridge && !interfaces.has(row.name));
+    const [bond] = bonds;
+    const members = all.interfaces.filter((row) => row.bridge === bridge && row.port === undefined && !ports.has(row.interface));
+    if (bond === undefined || bonds.length !== 1 || members.length < 2) continue;
+    bond.bond = true;
+    all.bonds.push({ ...placeOf(bond), name: bond.name });
+    for (const row of members) all.members.push({ ...placeOf(row), bond: bond.name, interface: row.interface });
+  }
+}
+
+function placeOf({ line, output, text }: { line: number; output?: number; text?: string }): { line: number } {
+  return { line, ...(output === undefined ? {} : { output }), ...(text === undefined ? {} : { text }) };
 }
 
 /** A pasted bond/show without its heading belongs to the bond with the same members, if there is just one. */

@@ -8,6 +8,7 @@ import {
   hasMark,
   inPorts,
   inRange,
+  inSourcePorts,
   inStates,
   isInterface,
   type Marks,
@@ -112,7 +113,7 @@ function fieldConditions(row: IptablesRow): Condition[] {
   if (row.states.length > 0) conditions.push(({ packet }, marks) => negatedIf(row.statesNegated, inStates(packet, marks, row.states)));
   if (mark !== undefined) conditions.push(markCondition(mark, row.markNegated));
   const { sourcePort, destinationPort } = row;
-  if (sourcePort !== undefined) conditions.push(({ packet }) => negatedIf(row.sourcePortNegated, inPorts(packet.sourcePort, sourcePort)));
+  if (sourcePort !== undefined) conditions.push(({ packet }) => negatedIf(row.sourcePortNegated, inSourcePorts(packet.sourcePort, sourcePort)));
   if (destinationPort !== undefined) conditions.push(({ packet }) => negatedIf(row.destinationPortNegated, inPorts(packet.destinationPort, destinationPort)));
   return conditions;
 }

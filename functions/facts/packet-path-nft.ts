@@ -9,6 +9,7 @@ import {
   hasMark,
   inPorts,
   inRange,
+  inSourcePorts,
   inStates,
   isInterface,
   type Marks,
@@ -327,14 +328,20 @@ class Parser {
       case "th":
         if (second !== "dport" && second !== "sport") return undefined;
         this.#at++;
-        return { name: "port", test: (value, { packet }) => inPorts(second === "dport" ? packet.destinationPort : packet.sourcePort, value) };
+        return {
+          name: "port",
+          test: (value, { packet }) => (second === "dport" ? inPorts(packet.destinationPort, value) : inSourcePorts(packet.sourcePort, value)),
+        };
       default:
         if (TRANSPORTS.has(word)) {
           // a header that is not there is neither equal nor unequal
           this.#conditions.push(({ packet }) => packet.protocol === word);
           if (second !== "dport" && second !== "sport") return undefined;
           this.#at++;
-          return { name: "port", test: (value, { packet }) => inPorts(second === "dport" ? packet.destinationPort : packet.sourcePort, value) };
+          return {
+            name: "port",
+            test: (value, { packet }) => (second === "dport" ? inPorts(packet.destinationPort, value) : inSourcePorts(packet.sourcePort, value)),
+          };
         }
         if (OTHER_PROTOCOLS.has(word)) this.#conditions.push(({ packet }) => packet.protocol === protocolName(word));
         return undefined;

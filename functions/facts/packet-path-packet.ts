@@ -117,6 +117,13 @@ export function isInterface(name: string | undefined, asked: string, wildcard: "
   return asked.endsWith(wildcard) ? name.startsWith(asked.slice(0, -1)) : name === asked;
 }
 
+/** Is a packet's source port in a list (see {@link inPorts})? Where it is not known, a program chose it, or the tunnel did: then it is none of the ports below 1024, which servers have. */
+export function inSourcePorts(port: number | undefined, asked: string): Answer {
+  if (port !== undefined) return inPorts(port, asked);
+  const ends = asked.split(/[,:-]/).map((part) => portNumber(part.trim()) ?? Number.MAX_SAFE_INTEGER);
+  return !ends.every((end) => end < 1024) && `the rule asks for port ${asked}`;
+}
+
 /** Is a port in a list such as `80`, `30000:32767`, `53,5353`, `1000-2000`? */
 export function inPorts(port: number | undefined, asked: string): Answer {
   if (port === undefined) return `the rule asks for port ${asked}`;

@@ -211,12 +211,20 @@ function betweenNodes(view: NodeView, family: Family, pod: PodInterface, source:
       (route.protocol === "bird" || (own !== undefined && own.low >> 16n === range.low >> 16n));
     if ((POD_OVERLAY.test(name) && route.gateway !== undefined) || routed) remotes.set(name, prefix);
   }
-  return [...remotes].slice(0, MAX_ALIKE).flatMap(([name, prefix]): Probe[] => {
+  const tunnels = new Map<string, string | undefined>(remotes);
+  // without the routes, the tunnels are known by their names, and the other nodes' prefixes are not
+  if (view.routes.length === 0 && family === "ipv4") {
+    const down = new Set(view.links.filter((link) => !link.up).map((link) => link.interface));
+    for (const { interface: name } of [...view.links, ...view.addresses])
+      if (POD_OVERLAY.test(name) && !name.includes("-v6") && !down.has(name)) tunnels.set(name, undefined);
+  }
+  return [...tunnels].slice(0, MAX_ALIKE).flatMap(([name, prefix]): Probe[] => {
     const base = { family, hook: "forward", protocol: "tcp", destinationPort: 8080, state: "NEW" } as const;
     const [mine, theirs] = [source === undefined ? {} : { source }, source === undefined ? {} : { destination: source }];
+    const [to, from] = [prefix === undefined ? {} : { destination: prefix }, prefix === undefined ? {} : { source: prefix }];
     return [
-      { name: "pod-to-remote-pod", network: pod.network, packet: { ...base, ...mine, inInterface: pod.interface, outInterface: name, destination: prefix } },
-      { name: "remote-pod-to-pod", network: pod.network, packet: { ...base, ...theirs, inInterface: name, outInterface: pod.interface, source: prefix } },
+      { name: "pod-to-remote-pod", network: pod.network, packet: { ...base, ...mine, inInterface: pod.interface, outInterface: name, ...to } },
+      { name: "remote-pod-to-pod", network: pod.network, packet: { ...base, ...theirs, inInterface: name, outInterface: pod.interface, ...from } },
     ];
   });
 }

@@ -84,13 +84,28 @@ const Logged = z.object({
   age: z.number().optional(),
 });
 
-const PacketPath = z.object({ rows: z.array(PathRow), interfaces: z.array(PathInterface), logged: z.array(Logged) });
+/** Somebody saw with tcpdump that a firewall refused a packet of a tunnel between nodes, here or on the other node. */
+const Refused = z.object({
+  line: z.int(),
+  /** Whose packet it was. */
+  source: z.string(),
+  /** Who refused it. */
+  destination: z.string(),
+  destinationPort: z.int(),
+});
+
+const PacketPath = z.object({ rows: z.array(PathRow), interfaces: z.array(PathInterface), logged: z.array(Logged), refused: z.array(Refused) });
 type PacketPath = z.infer<typeof PacketPath>;
 type PathRow = z.infer<typeof PathRow>;
 type Logged = z.infer<typeof Logged>;
 
 /** A firewall that logs each packet fills the log with what is the same again and again. */
 const MAX_LOGGED = 200;
+
+interface Trace {
+  readonly carriers: readonly { readonly source: string; readonly destination: string; readonly port: number }[];
+  readonly refusals: readonly (Row & { readonly source: string; readonly destination: string; readonly reason: string })[];
+}
 
 /** The facts that it is derived from; each may be missing. */
 interface Sources {
@@ -102,14 +117,15 @@ interface Sources {
   readonly route?: { readonly rows: NodeView["routes"] };
   readonly fdb?: { readonly rows: NodeView["fdb"] };
   readonly "kernel-log"?: { readonly rows: readonly (Row & { readonly message: string; readonly age?: number })[] };
+  readonly "packet-trace"?: Trace;
 }
 
 export const packetPath = defineDerivedFact<PacketPath>({
   id: "packet-path",
   title: "What the firewall does with the traffic of pods, containers, machines and tunnels",
-  from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log"],
+  from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log", "packet-trace"],
   // without them a verdict is undetermined at worst
-  optional: ["ipset", "fdb", "kernel-log"],
+  optional: ["ipset", "fdb", "kernel-log", "packet-trace"],
   masked: ["iptables", "nft"],
   schema: PacketPath,
   derive(values: Sources) {
@@ -136,7 +152,7 @@ export const packetPath = defineDerivedFact<PacketPath>({
       }
       for (const decision of decide(chains, packet, probe.name)) rows.push(toRow(probe, decision, chains));
     }
-    return { rows, interfaces, logged: loggedPackets(values["kernel-log"]?.rows ?? []) };
+    return { rows, interfaces, logged: loggedPackets(values["kernel-log"]?.rows ?? []), refused: refusedPackets(values["packet-trace"]) };
   },
 });
 
@@ -147,6 +163,18 @@ export function firewall({ iptables, nft, ipset }: Pick<Sources, "iptables" | "n
   const first = own === undefined ? [] : iptablesBases(own, family, ipset);
   const shown = first.some((base) => base.owner !== "iptables-legacy");
   return nft === undefined ? first : [...first, ...nftBases(nft, family, shown)];
+}
+
+/** Refusals by a firewall of what the two ends are seen to send in a tunnel. One row per pair. */
+function refusedPackets(trace: Trace | undefined): PacketPath["refused"] {
+  const found = new Map<string, PacketPath["refused"][number]>();
+  for (const row of trace?.refusals ?? []) {
+    const carrier = trace?.carriers.find((other) => other.source === row.destination && other.destination === row.source);
+    const key = `${row.source} ${row.destination}`;
+    if (row.reason !== "admin-prohibited" || carrier === undefined || found.has(key)) continue;
+    found.set(key, { ...placeOf(row), source: carrier.source, destination: carrier.destination, destinationPort: carrier.port });
+  }
+  return [...found.values()];
 }
 
 const LOGGED =

@@ -30,13 +30,17 @@ const NO_BREAK = "\u00a0";
 const BEGINS_JSON = /^\s{0,4096}(?:\{\s{0,200}["}]|\[\s{0,200}[[{"\]])/;
 
 /**
- * `text` without what a terminal or a web page added and no command prints: colours, no-break spaces, Markdown's fences around a block of code, an indent of
- * all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
+ * `text` without what a terminal or a web page added and no command prints: colours, no-break spaces, Markdown's fences around a block of code, the frame of
+ * a window (k9s) around all lines, the sign of a quotation in front of all lines, HTML's names of signs, the headline of `watch`, an indent of all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
  */
 export function unadorned(text: string): string {
   let bare = text.includes(ESCAPE) ? text.replace(COLOURS, "") : text;
   if (bare.includes(NO_BREAK)) bare = bare.replaceAll(NO_BREAK, " ");
   if (bare.includes("```") || bare.includes("~~~")) bare = bare.replace(FENCE, "");
+  if (bare.includes("&lt;") || bare.includes("&gt;")) bare = withoutEntities(bare);
+  if (/^\s{0,200}>/.test(bare)) bare = unquoted(bare);
+  if (bare.includes(BAR)) bare = unframed(bare);
+  if (bare.startsWith("Every ")) bare = bare.replace(WATCH, "");
   bare = unindented(bare);
   // only JSON cannot be read beside prompts; elsewhere a line that looks like one may be a comment that tells something
   const answer = withoutPrompts(bare);
@@ -49,6 +53,30 @@ export function unadorned(text: string): string {
   return waits && bare.slice(0, end - last.length).trim() !== "" ? bare.slice(0, end - last.length) : bare;
 }
 
+const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&nbsp;": " " };
+/** A text that somebody copied out of the source of a web page. */
+const withoutEntities = (text: string): string => text.replace(/&(?:lt|gt|amp|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] as string);
+
+/** The text without the `> ` that a mail or an answer in a forum puts in front of every line. */
+function unquoted(text: string): string {
+  const rows = text.split("\n");
+  if (rows.some((row) => row.trim() !== "" && !row.startsWith(">"))) return text;
+  return rows.map((row) => row.replace(/^> ?/, "")).join("\n");
+}
+
+const BAR = "│";
+const BORDER = /^[ \t]{0,8}[┌╭└╰├].{0,400}$/;
+
+/** The text without the bars that stand left, and perhaps right, of every line: what is copied out of a window of k9s has them. */
+function unframed(text: string): string {
+  const rows = text.split("\n");
+  const framed = (row: string): boolean => row.trimStart().startsWith(BAR);
+  if (rows.some((row) => row.trim() !== "" && !framed(row) && !BORDER.test(row))) return text;
+  return rows.map((row) => (framed(row) ? row.trimStart().slice(1).trimEnd().replace(/│$/, "").trimEnd() : "")).join("\n");
+}
+
+/** The headline of `watch`. */
+const WATCH = /^Every \d{1,6}[.,]\ds: .{0,400}/;
 const INDENT = /^[ \t]{1,40}/;
 
 /** The text without the blanks that every line begins with, as a block of code in Markdown or a quoted message has them. */

@@ -32,7 +32,7 @@ type Event = z.infer<typeof Event>;
 const AGE = "(?:<invalid>|<unknown>|\\d{1,6}[dhms](?:\\d{1,4}[hms]){0,3})";
 // describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT (before kubectl 1.15 KIND alone), MESSAGE, a namespace in front for all of them
 const DESCRIBED = new RegExp(
-  `^\\s{1,8}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}([\\w./-]{1,120}(?:, [\\w.-]{1,253})?)\\s{1,80}(\\S.{0,4000})$`,
+  `^\\s{0,8}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}([\\w./-]{1,120}(?:, [\\w.-]{1,253})?)\\s{1,80}(\\S.{0,4000})$`,
 );
 const LISTED = new RegExp(
   `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
@@ -45,7 +45,7 @@ const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 
 
 /** What a log line is kept for: a pod's sandbox or address. */
 const ABOUT_PODS =
-  /sandbox|(?:assign|allocate) (?:an |a private )?IP|available IP|no free (?:IP|address)|Insufficient(?:FreeAddresses|Cidr)|AddressLimitExceeded|AttachmentLimitExceeded/i;
+  /sandbox|(?:assign|allocate) (?:an |a private )?IP|available IP|no free (?:IP|address)|Insufficient(?:FreeAddresses|Cidr)|sufficient free IP|have enough IPs|AddressLimitExceeded|AttachmentLimitExceeded/i;
 
 export const podEvent = defineFact({
   id: "pod-event",
@@ -104,6 +104,12 @@ function fromLog(input: Input) {
     .filter((row) => ABOUT_PODS.test(row.message))
     .map(({ line, age, message }) => ({ line, source: "log" as const, ...present({ age }), count: 1, message }));
   return { value: { rows }, unparsed, unparsedCount };
+}
+
+/** Seconds since the event of this line of `kubectl describe` or `kubectl get events` was last seen; undefined if it is no such line, or has no age. */
+export function eventAge(line: string): number | undefined {
+  const age = DESCRIBED.exec(line)?.[3] ?? LISTED.exec(line.trimStart())?.[1];
+  return age === undefined ? undefined : secondsOf(age);
 }
 
 /** `4m18s` → 258; undefined for `<invalid>`. */

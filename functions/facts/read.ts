@@ -1,11 +1,13 @@
 import type { Capture, Output } from "./capture.ts";
-import { commandLine } from "./command.ts";
+import { commandLine, isPromptLine, searchOf } from "./command.ts";
 import { cutInside } from "./cut-output.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
 import { derivedFacts, facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
+import { nodeNames } from "./node-name.ts";
 import { unadorned } from "./paste.ts";
+import { pipeOf } from "./pipe.ts";
 import { unwrapped } from "./unwrap.ts";
 
 /** What became of one fact in one capture. */
@@ -51,29 +53,32 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const candidates = new Map<string, Candidate[]>();
   const unknown: number[] = [];
   const unparsed = new Map<number, number>();
+  const tried: Tried[] = [];
   let bytes = 0;
   let lineCount = 0;
   const wanted = only === undefined ? undefined : withSources(only);
   const unmarked = cutInside(capture);
+  const names = nodeNames(capture);
   capture.outputs.forEach((given, index) => {
     const output = unmarked.has(index) ? { ...given, truncated: true } : given;
     bytes += Buffer.byteLength(output.text);
     lineCount += countLines(output.text);
     const line = commandLine(output.argv ?? output.command);
+    const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
+    if (!line.foreign && line.argv[0] !== undefined) tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
     let recognized = false;
-    if (!line.foreign) {
-      for (const fact of facts) {
-        const view = recognize(fact, line.argv);
-        if (view === undefined) continue;
-        recognized = true;
-        if (wanted !== undefined && !wanted.has(fact.id)) continue;
-        const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt, line.sorted);
-        const list = candidates.get(fact.id);
-        if (list === undefined) candidates.set(fact.id, [candidate]);
-        else list.push(candidate);
-        if (candidate.unparsedCount > 0) unparsed.set(index, Math.max(unparsed.get(index) ?? 0, candidate.unparsedCount));
-      }
+    for (const fact of facts) {
+      if (line.foreign && fact.anywhere !== true) continue;
+      const view = recognize(fact, line.argv, search);
+      if (view === undefined) continue;
+      recognized = true;
+      if (wanted !== undefined && !wanted.has(fact.id)) continue;
+      const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt, line.sorted, names);
+      const list = candidates.get(fact.id);
+      if (list === undefined) candidates.set(fact.id, [candidate]);
+      else list.push(candidate);
+      if (candidate.unparsedCount > 0) unparsed.set(index, Math.max(unparsed.get(index) ?? 0, candidate.unparsedCount));
     }
     if (!recognized) unknown.push(index);
   });
@@ -82,9 +87,16 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     if (wanted !== undefined && !wanted.has(fact.id)) continue;
     readings.set(fact.id, settle(fact, candidates.get(fact.id) ?? [], capture));
   }
+  const tools = readings.get("tool");
+  if (tools !== undefined) readings.set("tool", withMissing(tools, tried));
   // what no tool listed, and the kernel has no place for
   for (const fact of facts) {
     if (readings.get(fact.id)?.status === "absent" && withoutModule(fact, readings.get("module"))) readings.set(fact.id, emptyReading(fact));
+  }
+  for (const fact of facts) {
+    const reading = readings.get(fact.id);
+    if (reading !== undefined && isProven(fact, reading, readings))
+      readings.set(fact.id, reading.status === "read" ? { ...reading, complete: true, reason: "" } : emptyReading(fact));
   }
   for (const fact of derivedFacts) {
     if (wanted !== undefined && !wanted.has(fact.id)) continue;
@@ -97,12 +109,13 @@ function withSources(only: ReadonlySet<string>): Set<string> {
   const wanted = new Set(only);
   wanted.add("module");
   for (const fact of [...derivedFacts].reverse()) if (wanted.has(fact.id)) for (const source of fact.from) wanted.add(source);
+  for (const fact of facts) if (wanted.has(fact.id)) for (const source of fact.provenBy?.from ?? []) wanted.add(source);
   return wanted;
 }
 
-function recognize(fact: AnyFact, argv: readonly string[]) {
+function recognize(fact: AnyFact, argv: readonly string[], search: string | undefined) {
   try {
-    return argv.length === 0 ? undefined : fact.recognize(argv);
+    return argv.length === 0 ? undefined : fact.recognize(argv, search);
   } catch {
     return undefined;
   }
@@ -133,6 +146,7 @@ function readOutput(
   view: Part<unknown>["view"],
   startedAt: number | undefined,
   sorted: boolean,
+  names: readonly string[],
 ): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
@@ -142,7 +156,7 @@ function readOutput(
   try {
     const { sample, exitCode, stderr } = output;
     const input = {
-      text: unadorned(output.truncated ? withoutCutLine(output.text) : output.text),
+      text: unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)),
       argv,
       view,
       sample,
@@ -153,6 +167,8 @@ function readOutput(
       live: output.startMs !== undefined || output.durationMs !== undefined,
       truncated: output.truncated,
       sorted,
+      pipe: output.argv === undefined ? pipeOf(output.command) : "",
+      names,
     };
     const parsed = parseWrapped(fact, input);
     stamp(parsed.value, index);
@@ -180,7 +196,22 @@ function parseWrapped(fact: AnyFact, input: Input): Parsed<unknown> {
   if (asPasted.unparsedCount === 0 || asPasted.unparsedCount > asPasted.unparsed.length || input.live === true) return asPasted;
   return unwrapped(input.text, asPasted.unparsed)
     .map((text) => fact.parse({ ...input, text }) as Parsed<unknown>)
+    .filter((other) => rowCount(other.value) >= rowCount(asPasted.value)) // else whole lines became part of one that says nothing
     .reduce((best, other) => (other.unparsedCount < best.unparsedCount ? other : best), asPasted as Parsed<unknown>);
+}
+
+/** How many rows the lists of a fact have. */
+const rowCount = (value: unknown): number =>
+  Object.values(value as Readonly<Record<string, unknown>>).reduce((sum: number, list) => sum + (Array.isArray(list) ? list.length : 0), 0);
+
+/** `text` whose first line is the command itself, behind a prompt of any form or none, with a prompt that every fact knows: people copy the line along. */
+function withEcho(text: string, command: string): string {
+  const start = text.search(/\S/);
+  const end = text.indexOf("\n", start);
+  if (start === -1 || start > 200 || end === -1 || end - start > command.length + 200) return text;
+  const first = text.slice(start, end).trimEnd();
+  const echo = first.endsWith(command) && !isPromptLine(first) && /^(?:.{0,200}[#$%>❯➜]\s{0,8})?$/.test(first.slice(0, first.length - command.length));
+  return echo ? `${text.slice(0, start)}$ ${command}${text.slice(end)}` : text;
 }
 
 /** Of a truncated output the last line may be half of one: a number in it is then another number. JSON, of which one line may be all, knows by itself. */
@@ -240,12 +271,37 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
   }
 }
 
+/** A program that was run on the node, or was not there to be run. */
+interface Tried {
+  readonly name: string;
+  readonly output: number;
+  readonly missing: boolean;
+}
+
+/** The programs of the node with those that the shell did not find (exit code 127) when one of their commands was run, and that were found at no time. */
+function withMissing(tools: FactReading, tried: readonly Tried[]): FactReading {
+  const value =
+    tools.status === "read" ? (tools.value as { rows: readonly { name: string }[]; missing: readonly { name: string }[] }) : { rows: [], missing: [] };
+  const known = new Set([...value.rows, ...value.missing, ...tried.filter(({ missing }) => !missing)].map(({ name }) => name));
+  const missing = tried.filter((one) => one.missing && !known.has(one.name)).map(({ name, output }) => ({ line: 1, name, output }));
+  if (missing.length === 0) return tools;
+  return { ...tools, status: "read", value: { ...value, missing: [...value.missing, ...missing] } };
+}
+
 /** True if a complete list of the loaded modules proves that the one which holds the fact is neither loaded nor part of the kernel image. */
 function withoutModule({ heldBy }: AnyFact, modules: FactReading | undefined): boolean {
   if (heldBy === undefined || modules?.status !== "read" || !modules.complete) return false;
   const { rows } = modules.value as { rows: readonly { name: string; size?: number; builtin: boolean }[] };
   // only lsmod tells sizes: what it lists is no part of the image
   return rows.some((row) => row.name === heldBy.needs && row.size !== undefined && !row.builtin) && !rows.some((row) => row.name === heldBy.module);
+}
+
+/** True if other facts, each of them completely known, prove that nothing is missing from what was read of this one. */
+function isProven({ provenBy }: AnyFact, reading: FactReading, readings: ReadonlyMap<string, FactReading>): boolean {
+  if (provenBy === undefined || reading.complete || reading.masked === true || reading.status === "failed") return false;
+  const sources = provenBy.from.map((id) => readings.get(id));
+  if (!sources.every((source) => source?.status === "read" && source.complete && source.masked !== true)) return false;
+  return provenBy.proves(reading.status === "read" ? reading.value : undefined, Object.fromEntries(sources.map((source) => [source?.id, source?.value])));
 }
 
 /** A fact of which there is nothing on the node: as its command would have printed nothing. */
@@ -295,9 +351,12 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
   }
   try {
     const required = sources.filter((source) => source?.status === "read" || fact.optional?.includes(source?.id ?? "") !== true);
-    const partial = required.find((source) => source === undefined || source.status !== "read" || !source.complete);
+    const partial = required.find(
+      (source) => source === undefined || source.status !== "read" || (!source.complete && fact.inPart?.includes(source.id) !== true),
+    );
     const whole = new Set(sources.flatMap((source) => (source?.status === "read" && source.complete ? [source.id] : [])));
-    return { ...base, status: "read", reason: partial?.reason ?? "", value: fact.derive(values, whole), complete: partial === undefined };
+    const complete = partial === undefined || fact.enough?.(values, whole) === true;
+    return { ...base, status: "read", reason: complete ? "" : (partial?.reason ?? ""), value: fact.derive(values, whole), complete };
   } catch (error) {
     return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
   }

@@ -150,7 +150,10 @@ function* questions(
     for (const row of own) {
       if (asked > MAX_PROBES) break;
       if (!isConnected(row, ownAddresses) || isEnslaved(row.interface, links)) continue;
-      const interfaces = (sharing.get(row.prefix) ?? []).filter((other) => isConnected(other, ownAddresses)).flatMap((other) => other.interface ?? []);
+      const names = (sharing.get(row.prefix) ?? []).filter((other) => isConnected(other, ownAddresses)).flatMap((other) => other.interface ?? []);
+      // where a network of containers has the subnet of a real one, its neighbours are not among the containers
+      const real = names.filter((name) => !CONTAINER_BRIDGE.test(name));
+      const interfaces = real.length > 0 ? real : names;
       asked++;
       yield { probe: "subnet", packet: packet(inside(row.prefix, taken)), expected: interfaces, because: row };
     }
@@ -201,6 +204,9 @@ function* questions(
   }
 }
 
+/** Bridges that a container engine or libvirt makes with a subnet of its own choice. */
+const CONTAINER_BRIDGE = /^(?:docker\d{1,3}|br-[0-9a-f]{12}|virbr\d{1,3}|podman\d{1,3}|lxcbr\d{1,3}|lxdbr\d{1,3})$/;
+
 /** Routes of table main by their prefix. */
 function byPrefix(routes: readonly (Route & Row)[]): Map<string, (Route & Row)[]> {
   const result = new Map<string, (Route & Row)[]>();
@@ -234,16 +240,24 @@ const isConnected = (row: Route, addresses: readonly Address[]): boolean =>
   row.table === "main" &&
   row.gateway === undefined &&
   row.interface !== undefined &&
-  (row.source !== undefined || addresses.some((own) => own.interface === row.interface && isSubnet(own) && spans(row.prefix, own))) &&
+  (row.source !== undefined ||
+    // nobody listed addresses: what `route` shows without a gateway is a subnet
+    (addresses.length === 0 && row.family === "ipv4" && row.flags.length === 1 && row.flags[0] === "U") ||
+    addresses.some((own) => own.interface === row.interface && isSubnet(own) && spans(row.prefix, own))) &&
   !row.flags.includes("linkdown") &&
   !row.flags.includes("dead") &&
   (prefixBits(row.prefix)?.length ?? 0) < widthOf(row.family) - 2;
 
 const spans = (prefix: string, { address, prefixLength }: Address): boolean => prefixBits(prefix)?.length === prefixLength && within(address, prefix);
 
-/** An address with neighbours: not one of a tunnel's end, and not a link-local one. */
+/** An address with neighbours: not one of a tunnel's end, not a link-local one, and not one of lo, whose whole range is the node itself. */
 const isSubnet = (row: Address): boolean =>
-  row.scope !== "link" && row.scope !== "host" && row.peer === undefined && row.prefixLength !== undefined && row.prefixLength < widthOf(row.family) - 2;
+  row.interface !== "lo" &&
+  row.scope !== "link" &&
+  row.scope !== "host" &&
+  row.peer === undefined &&
+  row.prefixLength !== undefined &&
+  row.prefixLength < widthOf(row.family) - 2;
 
 const isEnslaved = (name: string | undefined, links: readonly Link[]): boolean => links.some((link) => link.interface === name && link.master !== undefined);
 

@@ -81,6 +81,7 @@ export const route = defineFact({
   commands: [{ argv: ["ip", "-j", "-4", "route", "show", "table", "all"] }, { argv: ["ip", "-j", "-6", "route", "show", "table", "all"] }],
   recognize(argv): View | undefined {
     if (argv[0] === "route" || argv[0] === "netstat") return netTools(argv);
+    if (argv.length === 2 && argv[0] === "cat" && PROC.test(argv[1] as string)) return { format: "proc", complete: true, scope: "ipv4", rank: 1 };
     const command = ipCommand(argv);
     if (command?.object !== "route") return undefined;
     const format = command.json ? "json" : "text";
@@ -98,6 +99,7 @@ export const route = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Route[] = [];
     if (view.format === "net-tools") readNetTools(rows, text, argv, unparsed);
+    else if (view.format === "proc") readProc(rows, text, unparsed);
     else if (view.format === "json") fromJson(rows, text, defaults(argv), unparsed);
     else readText(rows, text, defaults(argv), unparsed);
     return unparsed.with({ rows });
@@ -333,8 +335,7 @@ const asText = (value: unknown): string | undefined => (typeof value === "number
 function netTools(argv: readonly string[]): View | undefined {
   if (argv[0] === "netstat" && !hasLetter(argv, "r") && !hasOption(argv, "--route")) return undefined;
   const words = argv.slice(1).filter((word) => !word.startsWith("-") && word !== "inet" && word !== "inet6");
-  // A bare `route` is this fact's own name too, and prints names instead of addresses: see the fixture test. It is read all the same with any option.
-  if (words.length > 0 || (argv[0] === "route" && argv.length === 1) || hasLetter(argv, "C") || hasOption(argv, "--cache")) return undefined;
+  if (words.length > 0 || hasLetter(argv, "C") || hasOption(argv, "--cache")) return undefined;
   // Like /proc/net/route, which it prints, it shows table main.
   return { format: "net-tools", complete: true, scope: isInet6(argv) ? "ipv6" : "ipv4", rank: 1 };
 }
@@ -397,6 +398,58 @@ function inetRoute(line: number, words: readonly string[], hasMetric: boolean): 
   });
 }
 const NUMBER = /^(?:-|-?\d{1,10})$/;
+
+const PROC = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/route$/;
+const PROC_TITLE = /^Iface\s+Destination\s+Gateway\s+Flags\s+RefCnt\s+Use\s+Metric\s+Mask\s/;
+const PROC_ROW =
+  /^(\S{1,40})\s+([0-9A-F]{8})\s+([0-9A-F]{8})\s+([0-9A-F]{4})\s+-?\d{1,10}\s+-?\d{1,10}\s+(\d{1,10})\s+([0-9A-F]{8})\s+(\d{1,6})\s+\d{1,10}\s+\d{1,10}\s*$/;
+/** linux/route.h, in the letters of `route`: RTF_UP, RTF_GATEWAY, RTF_HOST, RTF_DYNAMIC, RTF_MODIFIED, RTF_REJECT. */
+const PROC_FLAGS: readonly (readonly [number, string])[] = [
+  [0x1, "U"],
+  [0x2, "G"],
+  [0x4, "H"],
+  [0x10, "D"],
+  [0x20, "M"],
+  [0x200, "!"],
+];
+
+/**
+ * The kernel's own list of table main. Addresses are numbers in the byte order of the machine: read as little-endian, the mask of a big-endian one is none,
+ * and its lines stay unread.
+ */
+function readProc(rows: Route[], text: string, unparsed: UnparsedLines): void {
+  const dotted = (hex: string): string => [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(".");
+  for (const { line, text: content } of lines(text)) {
+    const match = PROC_ROW.exec(content.trim());
+    const [, name, destination, gateway, bits, metric, mask, mtu] = match ?? [];
+    const length = match === null ? undefined : maskLength(dotted(mask as string));
+    if (length === undefined) {
+      if (!PROC_TITLE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+      continue;
+    }
+    const set = Number.parseInt(bits as string, 16);
+    const flags = PROC_FLAGS.flatMap(([bit, letter]) => ((set & bit) === 0 ? [] : [letter]));
+    rows.push(
+      laidOut<Route>({
+        line,
+        family: "ipv4",
+        type: flags.includes("!") ? "unreachable" : name === "*" ? "blackhole" : "unicast",
+        prefix: `${dotted(destination as string)}/${length}`,
+        gateway: flags.includes("G") ? dotted(gateway as string) : undefined,
+        interface: name === "*" ? undefined : name,
+        source: undefined,
+        metric: Number(metric),
+        protocol: undefined,
+        scope: undefined,
+        mtu: positive(mtu),
+        weight: undefined,
+        from: undefined,
+        table: "main",
+        flags,
+      }),
+    );
+  }
+}
 
 /** The flags column, letter by letter; equal ones are one list. Undefined if it is none. */
 function lettersOf(text: string): string[] | undefined {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { within } from "./ip-bits.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
@@ -12,10 +13,13 @@ import type { Route } from "./route.ts";
  */
 const Mode = z.object({
   line: z.int(),
-  /** "iptables", "ipvs", "nftables" or "userspace". */
+  /** "iptables", "ipvs", "nftables" or "userspace"; "cilium" where no kube-proxy runs and Cilium does its work. */
   mode: z.string(),
-  /** Who says so, the most reliable first: the running program, its arguments, its log, its settings, the rules it wrote (only where those of one mode are there). */
-  source: z.enum(["endpoint", "process", "log", "config", "rules"]),
+  /**
+   * Who says so, the most reliable first: the running program, its arguments, its log, its settings, Cilium's status, the rules it wrote (only where those of one
+   * mode are there).
+   */
+  source: z.enum(["endpoint", "process", "log", "config", "status", "rules"]),
 });
 const Bound = z.object({
   line: z.int(),
@@ -71,6 +75,7 @@ interface Sources {
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
+  readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string })[] };
   readonly fdb?: { rows: readonly (Row & { destination?: string })[] };
 }
 
@@ -79,15 +84,20 @@ const INTERFACE = "kube-ipvs0";
 const MAX_ROWS = 500;
 const ARGUMENT = /(?:^|[\s=,])(?:--)?proxy-mode[= ]["']?(iptables|ipvs|nftables|userspace)\b/;
 const LOGGED = /Using (iptables|ipvs|nftables|userspace) [Pp]roxier/;
+/** Units in whose log the kubelet speaks. */
+const KUBELETS = new Set(["kubelet", "k3s", "rke2", "kubelite"]);
+const REPLACES = /^(?:true|strict)\b/i;
+/** Programs that are a kube-proxy or have one in them, and others that use IPVS. */
+const PROXIES = /^(?:kube-proxy|hyperkube|k3s|rke2|k0s|kubelite|kube-router|keepalived)/;
 /** What an agent says when its call to an address comes to nothing. */
 const FAILED_CALL = /(?:connection refused|no route to host|i\/o timeout|Client\.Timeout|context deadline exceeded|certificate|connect: invalid argument)/;
 
 export const serviceProxy = defineDerivedFact<ServiceProxy>({
   id: "service-proxy",
   title: "Mode of the service proxy, what another mode left, and addresses that IPVS took from other machines",
-  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node"],
-  // nobody asks the cluster on a node
-  optional: ["cluster-node"],
+  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node", "cilium-status"],
+  // nobody asks the cluster on a node, and few nodes have Cilium
+  optional: ["cluster-node", "cilium-status"],
   schema: ServiceProxy,
   derive: (values, whole) => derive(values as Sources, whole),
 });
@@ -96,10 +106,20 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
   const services = (sources.iptables?.rows ?? []).filter((row) => row.table === "nat" && row.chain === "KUBE-SERVICES");
   const jumps = services.filter((row) => /^KUBE-(?:SVC|FW|EXT|XLB)-/.test(row.target ?? ""));
   const sets = services.filter((row) => row.spec.includes("--match-set KUBE-") || row.spec.includes("match-set KUBE-"));
-  const modes = modesOf(sources, jumps, sets);
+  const replaced = replacedBy(sources, whole);
+  const modes = replaced === undefined ? modesOf(sources, jumps, sets) : [replaced];
   const bound = boundOf(sources);
   const leftovers = leftoversOf(sources, whole, modes[0], bound, jumps, sets).slice(0, MAX_ROWS);
   return { modes, bound, leftovers, foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS) };
+}
+
+/** Cilium in the place of kube-proxy: its status says so, and nothing shows a program with a kube-proxy in it: no process, log or setting. */
+function replacedBy(sources: Sources, whole: ReadonlySet<string>): Mode | undefined {
+  const component = sources["cilium-status"]?.components.find((row) => row.name === "KubeProxyReplacement" && REPLACES.test(row.value));
+  const processes = sources.process?.rows ?? [];
+  const told = (sources["kube-proxy"]?.modes ?? []).length > 0 || (sources["agent-log"]?.rows ?? []).some((row) => row.unit === "kube-proxy");
+  const alone = !told && (processes.length === 0 || whole.has("process")) && !processes.some((row) => PROXIES.test(row.command));
+  return component === undefined || !alone ? undefined : { ...placed(component), mode: "cilium", source: "status" };
 }
 
 function modesOf(sources: Sources, jumps: readonly (IptablesRow & Row)[], sets: readonly (IptablesRow & Row)[]): Mode[] {
@@ -227,14 +247,21 @@ function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly
     for (const row of sources.ipvs?.servers ?? []) add(row, row.address, "server");
     for (const row of sources.iptables?.rows ?? []) add(row, row.toDestination?.replace(/:\d+$/, ""), "server");
   }
+  // a call to a service fails where its pods do: it proves something only at a port that no service has
+  const virtual = sources.ipvs?.services ?? [];
+  const listed = new Set(virtual.map((row) => row.address));
+  const served = new Set(virtual.map((row) => `${row.address}:${row.port}`));
+  const besideNode = (address: string): boolean =>
+    (sources.address?.rows ?? []).some(
+      (row) => row.interface !== INTERFACE && row.prefixLength !== undefined && within(address, `${row.address}/${row.prefixLength}`),
+    );
   for (const row of sources["agent-log"]?.rows ?? []) {
     if (!FAILED_CALL.test(row.message)) continue;
-    const called = row.message.match(/(?:\d{1,3}\.){3}\d{1,3}(?=:\d)/g) ?? [];
-    add(
-      row,
-      called.find((address) => taken.has(address)),
-      "log",
-    );
+    const called = [...row.message.matchAll(/((?:\d{1,3}\.){3}\d{1,3}):(\d{1,5})/g)].find(([, address]) => taken.has(address as string));
+    const [endpoint, address] = called ?? [];
+    // the kubelet calls no service: it is told where the API server itself is
+    if (endpoint !== undefined && address !== undefined && !served.has(endpoint) && (listed.has(address) || KUBELETS.has(row.unit) || besideNode(address)))
+      add(row, address, "log");
   }
   if (knowsOwn) for (const row of sources.neighbor?.rows ?? []) if (row.interface !== INTERFACE && row.mac !== undefined) add(row, row.address, "neighbor");
   return proofs;

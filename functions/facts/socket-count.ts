@@ -9,7 +9,7 @@ import { placed } from "./placed.ts";
 const Stuck = z.object({
   /** One of the sockets. */
   line: z.int(),
-  /** "CLOSE-WAIT": the other side has closed, the program has not. */
+  /** "CLOSE-WAIT": the other side has closed, the program has not. "DETACHED": it holds a socket that carries no connection any more (lsof tells). */
   state: z.string(),
   /** Of the program most of them belong to, where the listing names it. */
   process: z.string().optional(),
@@ -43,6 +43,7 @@ interface Sources {
   };
   readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; orphaned?: number; allocated?: number; closed?: number })[] };
   readonly "kernel-log"?: KernelLog;
+  readonly lsof?: { rows: readonly (Row & { program: string; named: number; closeWait: number; detached: number })[] };
 }
 
 const COMPLAINT = /^(?:TCP: )?too many (?:of )?orphaned sockets/i;
@@ -51,7 +52,8 @@ const STUCK = new Set(["CLOSE-WAIT", "FIN-WAIT-2", "LAST-ACK"]);
 export const socketCount = defineDerivedFact<SocketCount>({
   id: "socket-count",
   title: "TCP sockets that are stuck, by state and program",
-  from: ["socket", "socket-summary", "kernel-log"],
+  from: ["socket", "socket-summary", "kernel-log", "lsof"],
+  optional: ["lsof"],
   schema: SocketCount,
   derive(values) {
     const sources = values as Sources;
@@ -63,14 +65,39 @@ export const socketCount = defineDerivedFact<SocketCount>({
       if (row.process !== undefined) group.programs.set(row.process, (group.programs.get(row.process) ?? 0) + 1);
       groups.set(row.state, group);
     }
-    const counted = (sources.socket?.counts ?? []).filter((row) => STUCK.has(row.state) && !groups.has(row.state));
+    const held = sources.lsof?.rows ?? [];
+    const waiting = groups.has("CLOSE-WAIT") ? [] : held.filter((row) => row.closeWait > 0);
+    const [most] = waiting.toSorted((a, b) => b.closeWait - a.closeWait);
+    const fromLsof =
+      most === undefined
+        ? []
+        : [
+            {
+              ...placed(most),
+              state: "CLOSE-WAIT",
+              ...(most.program === "" ? {} : { process: most.program }),
+              count: waiting.reduce((sum, row) => sum + row.closeWait, 0),
+            },
+          ];
+    // the sockets of a program in another network namespace look the same: it is in this one if some of its connections are
+    const detached = held.filter((row) => row.detached > 0 && row.named > 0);
+    // of some of them the sockets were shown, too
+    const counted = (sources.socket?.counts ?? []).filter((row) => STUCK.has(row.state) && row.count > (groups.get(row.state)?.count ?? 0));
     return {
       rows: [...groups]
+        .filter(([state]) => !counted.some((row) => row.state === state))
         .map(([state, { place, count, programs }]) => {
-          const [process] = [...programs].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))[0] ?? [];
+          const [process] = topOf(programs);
           return { ...place, state, count, ...(process === undefined ? {} : { process }) };
         })
-        .concat(counted.map((row) => ({ ...placed(row), state: row.state, count: row.count }))),
+        .concat(
+          counted.map((row) => {
+            const [process] = topOf(groups.get(row.state)?.programs);
+            return { ...placed(row), state: row.state, count: row.count, ...(process === undefined ? {} : { process }) };
+          }),
+        )
+        .concat(counted.some((row) => row.state === "CLOSE-WAIT") ? [] : fromLsof)
+        .concat(detached.map((row) => ({ ...placed(row), state: "DETACHED", process: row.program, count: row.detached }))),
       looked: (sources.socket?.shown ?? [])
         .filter((row) => row.protocol === "tcp" && row.closeWait)
         .slice(0, 1)
@@ -82,3 +109,8 @@ export const socketCount = defineDerivedFact<SocketCount>({
     };
   },
 });
+
+/** The program that occurs most, and how often; empty if none is known. */
+function topOf(programs: ReadonlyMap<string, number> | undefined): [string, number] | [] {
+  return [...(programs ?? [])].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))[0] ?? [];
+}

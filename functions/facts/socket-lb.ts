@@ -69,6 +69,9 @@ const pair = {
 };
 const Duplicate = z.object({
   ...pair,
+  /** Left out where the maps were not listed: the programs have the names of Cilium's, and no map in common. */
+  staleMapId: z.int().optional(),
+  currentMapId: z.int().optional(),
   /** Only a stale program that runs first does harm. */
   staleRunsFirst: z.boolean(),
 });
@@ -96,6 +99,18 @@ const MapPair = z.object({
   /** Services whose backends differ, as far as both maps were dumped. */
   differing: z.array(z.string()),
 });
+const Orphan = z.object({
+  /** Of the attached program. */
+  line: z.int(),
+  cgroup: z.string(),
+  attachType: z.string(),
+  attachName: z.string(),
+  programId: z.int(),
+  linkId: z.int().optional(),
+  name: z.string(),
+  /** no-agent: no Cilium is on the node any more. disabled: the agent says that it does no socket load balancing. */
+  reason: z.enum(["no-agent", "disabled"]),
+});
 const SocketLb = z.object({
   services: z.array(Service),
   programs: z.array(Program),
@@ -105,8 +120,13 @@ const SocketLb = z.object({
   duplicates: z.array(Duplicate),
   /** Two services maps in use while the attachments were not collected, or it is not known which of the two is stale. */
   mapPairs: z.array(MapPair),
+  /** Cilium's programs that are attached to the root cgroup, and that no agent keeps. */
+  orphans: z.array(Orphan),
+  /** What proves that: the agent's word, the interface or the process that stands in Cilium's place. */
+  keepers: z.array(z.object({ line: z.int() })),
 });
 type Service = z.infer<typeof Service> & Row;
+type Orphan = z.infer<typeof Orphan> & Row;
 type SocketLb = z.infer<typeof SocketLb>;
 
 /** More rows than this are not made: one of each is proof enough. */
@@ -118,14 +138,19 @@ interface Sources {
   readonly "bpf-map-dump"?: BpfMapDump;
   readonly "bpf-cgroup"?: { rows: readonly (BpfCgroup & Row)[] };
   readonly "bpf-link"?: { rows: readonly (BpfLink & Row)[] };
+  readonly link?: { rows: readonly (Row & { interface: string })[] };
+  readonly process?: { rows: readonly (Row & { command: string })[]; containers: readonly (Row & { name: string })[]; listings: readonly Row[] };
+  readonly "cilium-status"?: { components: readonly (Row & { name: string; state?: string })[] };
 }
 
 export const socketLb = defineDerivedFact<SocketLb>({
   id: "socket-lb",
   title: "Cilium's socket load balancing: services, programs, and programs that contradict each other",
-  from: ["bpf-map", "bpf-program", "bpf-map-dump", "bpf-cgroup", "bpf-link"],
+  from: ["bpf-map", "bpf-program", "bpf-map-dump", "bpf-cgroup", "bpf-link", "link", "process", "cilium-status"],
+  optional: ["link", "process", "cilium-status"],
+  inPart: ["link", "process", "cilium-status"],
   schema: SocketLb,
-  derive: (values) => derive(values as Sources),
+  derive: (values, whole) => derive(values as Sources, whole),
 });
 
 interface Kind {
@@ -151,7 +176,7 @@ interface Dump {
   readonly rows: readonly BpfMapElement[];
 }
 
-function derive(sources: Sources): SocketLb {
+function derive(sources: Sources, whole: ReadonlySet<string>): SocketLb {
   const maps = new Map((sources["bpf-map"]?.rows ?? []).map((map) => [map.id, map]));
   const programs = new Map((sources["bpf-program"]?.rows ?? []).map((program) => [program.id, program]));
   const dumps = dumpsOf(sources["bpf-map-dump"], maps);
@@ -164,10 +189,15 @@ function derive(sources: Sources): SocketLb {
     const list = byMap.get(service.mapId) ?? new Map<string, Service>();
     byMap.set(service.mapId, list.set(labelOf(service), service));
   }
-  const attached = attachedOf(sources["bpf-cgroup"]?.rows ?? [], sources["bpf-link"]?.rows ?? [], programs, uses);
+  const links = sources["bpf-link"]?.rows ?? [];
+  const attached = attachedOf(sources["bpf-cgroup"]?.rows ?? linkedRows(links, programs), links, programs, uses);
   const found = pairsOf(attached, uses, agentMaps, byMap);
+  found.duplicates.push(...namedPairs(attached, uses, programs));
   // where the attachments were read and these programs are not among them, they run elsewhere (another mount namespace) or not at all: no pair
-  const undecided = sources["bpf-cgroup"] === undefined ? unattachedPairs(maps, programs, uses, sources["bpf-program"] !== undefined) : found.undecided;
+  const undecided =
+    sources["bpf-cgroup"] === undefined && attached.length === 0
+      ? unattachedPairs(maps, programs, uses, sources["bpf-program"] !== undefined)
+      : found.undecided;
   return {
     services,
     programs: attached.map(({ row, programId, linkId }) => {
@@ -192,7 +222,62 @@ function derive(sources: Sources): SocketLb {
     conflicts: found.conflicts,
     duplicates: found.duplicates,
     mapPairs: undecided.map((pair) => mapPairOf(pair, maps, uses, agentMaps, byMap)),
+    ...orphansOf(attached, programs, sources, whole),
   };
+}
+
+/** Attachments as the links tell of them, where `bpftool cgroup` was not asked: the cgroup has a number instead of a path, and a link of a lower id was made, and runs, first. */
+function linkedRows(links: readonly (BpfLink & Row)[], programs: ReadonlyMap<number, BpfProgram>): (BpfCgroup & Row)[] {
+  const positions = new Map<string, number>();
+  return links
+    .filter((link) => link.cgroupId !== undefined && link.attachType !== undefined && link.programId !== undefined)
+    .toSorted((a, b) => a.id - b.id)
+    .map((link) => {
+      const [cgroup, attachType, programId] = [`cgroup_id ${link.cgroupId}`, link.attachType as string, link.programId as number];
+      const point = `${cgroup} ${attachType}`;
+      const position = (positions.get(point) ?? 0) + 1;
+      positions.set(point, position);
+      const name = programs.get(programId)?.name;
+      return { ...placeOf(link), cgroup, attachType, programId, position, effective: false, ...(name === undefined ? {} : { name }) };
+    });
+}
+
+/** Cilium's names, cut at 15 characters in old listings. Others have programs on the same attach points, by other names. */
+const CILIUM_PROGRAM = /^(?:cil_)?sock[46]_(?:connect|conne|sendmsg|sendm)/;
+const ROOT_CGROUPS = /^(?:\/host)?(?:\/sys\/fs\/cgroup(?:\/unified|\/cgroup2)?|(?:\/var)?\/run\/cilium\/cgroupv2)$/;
+const CILIUM_INTERFACE = /^(?:cilium_|lxc)/;
+/** The agent, by its own name and as Google's distribution has it. */
+const CILIUM_AGENT = /cilium|^anetd?$/;
+
+/**
+ * Programs that still translate services although nobody keeps their maps. Only the root cgroup of the node: what stands deeper may belong to a node
+ * that is a container (kind), with an agent of its own.
+ */
+function orphansOf(
+  attached: readonly Attached[],
+  programs: ReadonlyMap<number, BpfProgram>,
+  sources: Sources,
+  whole: ReadonlySet<string>,
+): Pick<SocketLb, "orphans" | "keepers"> {
+  const { link, process } = sources;
+  const said = (sources["cilium-status"]?.components ?? []).filter((row) => row.name === "Socket LB");
+  const disabled = said.find((row) => row.state === "disabled");
+  const runs = (process?.rows ?? []).some((row) => CILIUM_AGENT.test(row.command)) || (process?.containers ?? []).some((row) => CILIUM_AGENT.test(row.name));
+  // an agent makes cilium_host and cilium_net before anything else
+  const gone = whole.has("link") && link?.rows.some((row) => CILIUM_INTERFACE.test(row.interface)) === false && !runs && said.length === 0;
+  // what stands in its place proves it; a load balancer of Cilium's without pods may have none of its interfaces
+  const keeper = disabled ?? process?.listings[0] ?? link?.rows.find((row) => /^(?:flannel|cni0|cali|vxlan\.calico|weave|kube-bridge)/.test(row.interface));
+  if (keeper === undefined || (disabled === undefined && !gone)) return { orphans: [], keepers: [] };
+  const orphans: Orphan[] = attached.flatMap(({ row, programId, linkId }) => {
+    const name = row.name ?? programs.get(programId)?.name ?? "";
+    if (!ROOT_CGROUPS.test(row.cgroup) || !CILIUM_PROGRAM.test(name)) return [];
+    const { cgroup, attachType } = row;
+    const reason = disabled === undefined ? ("no-agent" as const) : ("disabled" as const);
+    return [
+      { ...placeOf(row), cgroup, attachType, attachName: attachNameOf(attachType), programId, name, reason, ...(linkId === undefined ? {} : { linkId }) },
+    ];
+  });
+  return { orphans: orphans.slice(0, MAX_ROWS), keepers: orphans.length === 0 ? [] : [placeOf(keeper)] };
 }
 
 /** Where a row was read: what every derived row inherits. */
@@ -487,6 +572,38 @@ function pairsOf(
     }
   }
   return { conflicts, duplicates, undecided: [...undecided.values()] };
+}
+
+/** Programs of one name on one attach point of which no map is known by name, and that have no map in common: of two generations, the older one first. */
+function namedPairs(attached: readonly Attached[], uses: ReadonlyMap<number, Uses>, programs: ReadonlyMap<number, BpfProgram>): SocketLb["duplicates"] {
+  const pairs: SocketLb["duplicates"] = [];
+  const nameOf = ({ row, programId }: Attached): string => row.name ?? programs.get(programId)?.name ?? "";
+  const mapsOf = ({ programId }: Attached): readonly number[] => (uses.has(programId) ? [] : (programs.get(programId)?.mapIds ?? []));
+  for (const [i, stale] of attached.entries()) {
+    const maps = mapsOf(stale);
+    if (maps.length === 0 || !CILIUM_PROGRAM.test(nameOf(stale)) || !/connect|sendmsg/.test(stale.row.attachType)) continue;
+    for (const current of attached.slice(i + 1)) {
+      const others = mapsOf(current);
+      const { cgroup, attachType, position } = stale.row;
+      if (current.row.cgroup !== cgroup || current.row.attachType !== attachType || nameOf(current) !== nameOf(stale) || others.length === 0) continue;
+      if (maps.some((id) => others.includes(id)) || stale.programId >= current.programId || position >= current.row.position || pairs.length >= MAX_ROWS)
+        continue;
+      pairs.push({
+        ...placeOf(stale.row),
+        cgroup,
+        attachType,
+        staleProgramId: stale.programId,
+        ...(stale.linkId === undefined ? {} : { staleLinkId: stale.linkId }),
+        staleAttachName: attachNameOf(attachType),
+        currentProgramId: current.programId,
+        currentCgroup: current.row.cgroup,
+        currentProgramLine: current.row.line,
+        basis: "age",
+        staleRunsFirst: true,
+      });
+    }
+  }
+  return pairs;
 }
 
 const servicesOfProgram = (one: Attached, uses: ReadonlyMap<number, Uses>, family: 4 | 6): number | undefined => uses.get(one.programId)?.services.get(family);

@@ -66,9 +66,11 @@ export const socketSummary = defineFact({
     return { format: "sockstat", complete: program === "cat" && files.length === rest.length, scope, rank: 2 };
   },
   schema: SocketSummary,
-  parse({ text, view }) {
+  parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: Summary[] = [];
+    // `cat /proc/sys/net/ipv4/tcp_mem /proc/net/sockstat`: lines of the other files are not this fact's
+    const mixed = argv[0] === "cat" && argv.slice(1).some((word) => !word.startsWith("-") && !FILE.test(word));
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim().replace(/^\/[\w/]{1,60}:/, "");
       const total = (view.format === "ss" ? TOTAL : SOCKETS).exec(content)?.[1];
@@ -92,7 +94,7 @@ export const socketSummary = defineFact({
         row.allocated = Math.max(0, Number(tcp[1]) - waiting);
         if (row.closed !== undefined) row.closed = Math.max(0, row.closed - waiting);
         rows.push(row);
-      } else if (!(view.format === "ss" && (TABLE_HEADER.test(content) || TABLE.test(content))) && !isPrompt(raw)) unparsed.add(line, raw);
+      } else if (!(view.format === "ss" && (TABLE_HEADER.test(content) || TABLE.test(content))) && !mixed && !isPrompt(raw)) unparsed.add(line, raw);
     }
     return unparsed.with({ rows });
   },

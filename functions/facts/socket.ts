@@ -4,6 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { readFamily } from "./mask.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
+import { isLineCount } from "./pipe.ts";
 import { present } from "./present.ts";
 import { growth, samples } from "./sampled.ts";
 
@@ -57,6 +58,10 @@ const Sockets = z.object({ rows: z.array(Socket), shown: z.array(Shown), counts:
 type Socket = z.infer<typeof Socket>;
 type Sockets = z.infer<typeof Sockets>;
 
+const PROC_FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/((?:tcp|udp)6?)$/;
+/** The kernel's numbers of the states of TCP, from 1 on. */
+const KERNEL_STATES = "ESTAB SYN-SENT SYN-RECV FIN-WAIT-1 FIN-WAIT-2 TIME-WAIT CLOSED CLOSE-WAIT LAST-ACK LISTEN CLOSING NEW-SYN-RECV".split(" ");
+const PROC_HEADER = /^sl\s+(?:local_address|remote_address)\s.{1,160}$/;
 /** More sockets than this are counted as unread, not kept. */
 const MAX_SOCKETS = 200_000;
 const STATES = new Set(
@@ -83,6 +88,8 @@ const OTHER_KINDS = new Set(
 const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port/;
 const NETSTAT_FRAME =
   /^(?:Active (?:Internet|UNIX domain) (?:connections|sockets) .{0,60}|Proto\s+Re(?:cv-Q|fCnt)\s.*|\(Not all processes could be identified.*|\s*will not be shown, you would have to be root.*|.{0,60}?You would have to be root .*)$/;
+/** The title in the language of the node: "Aktive Internetverbindungen (Nur Server)". */
+const NETSTAT_TITLE = /^\p{L}[^\d:]{4,80}[(（][^\d:]{2,60}[)）]$/u;
 const USERS = /users:\(\("([^"]{1,64})",(?:pid=)?(\d{1,10}),/;
 const DROPS = /skmem:\([^)\n]{0,200}?\bd(\d{1,15})\)/;
 // "  44012 CLOSE_WAIT", "CLOSE-WAIT 44012", "CLOSE_WAIT: 44012"
@@ -104,6 +111,9 @@ export const socket = defineFact({
   ],
   recognize(argv): View | undefined {
     const program = argv[0];
+    const file = program === "cat" && argv.length === 2 ? PROC_FILE.exec(argv[1] as string)?.[1] : undefined;
+    // IPv4 and IPv6 have files of their own
+    if (file !== undefined) return { format: "proc", complete: false, scope: `${file.slice(0, 3)} all ${file.endsWith("6") ? "ipv6" : "ipv4"}`, rank: 1 };
     if (program !== "ss" && program !== "netstat") return undefined;
     if (program === "netstat" && argv.length === 1) return undefined;
     if (NOT_A_LIST.some((letter) => (program === "netstat" || letter !== "i") && letter !== "r" && hasLetter(argv, letter))) return undefined;
@@ -122,9 +132,10 @@ export const socket = defineFact({
     return { format: program, complete: (filters.length === 0 || filters.join(" ") === CLOSE_WAIT) && !family, scope, rank };
   },
   schema: Sockets,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const rows: Socket[] = [];
+    const countedState = isLineCount(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
     const protocols = view.scope.split(" ").filter((word) => word === "tcp" || word === "udp");
     const only = protocols.length === 1 ? protocols[0] : undefined;
     // `ss state close-wait` leaves the column out
@@ -135,13 +146,22 @@ export const socket = defineFact({
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       const words = content.split(/\s+/, 24);
+      if (countedState !== undefined && /^\d{1,9}$/.test(content)) {
+        counts.push({ line, state: countedState, count: Number(content) });
+        continue;
+      }
       const counted = COUNTED.exec(content);
       const counting = counted === null ? undefined : stateOf(counted[2] ?? counted[3] ?? "");
       if (counted !== null && counting !== undefined) {
         counts.push({ line, state: counting, count: Number(counted[1] ?? counted[4]) });
         continue;
       }
-      const row = view.format === "ss" ? fromSs(words, content, line, only, state) : fromNetstat(words, line);
+      const row =
+        view.format === "ss"
+          ? fromSs(words, content, line, only, state)
+          : view.format === "proc"
+            ? fromProc(words, line, only ?? "tcp")
+            : fromNetstat(words, line);
       if (row !== undefined && rows.length < MAX_SOCKETS) {
         rows.push(row);
         other = false;
@@ -151,13 +171,20 @@ export const socket = defineFact({
         const drops = DROPS.exec(content)?.[1];
         const last = rows.at(-1);
         if (drops !== undefined && last !== undefined && !other) last.drops = Number(drops);
-      } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !isPrompt(raw)) unparsed.add(line, raw);
+      } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !NETSTAT_TITLE.test(content) && !PROC_HEADER.test(content) && !isPrompt(raw))
+        unparsed.add(line, raw);
     }
     return unparsed.with({ rows, shown: [], counts });
   },
   merge: mergeSockets,
   whole: (parts) => ["tcp", "udp"].every((protocol) => shownBy(parts).some((row) => row.protocol === protocol && row.listening)),
 });
+
+/** The one state that a filter names: `grep -c CLOSE_WAIT`, `ss -tan state close-wait | wc -l`. */
+function stateNamed(asked: readonly string[]): string | undefined {
+  const states = new Set(asked.flatMap((word) => stateOf(word.toUpperCase()) ?? []));
+  return states.size === 1 ? [...states][0] : undefined;
+}
 
 /** The name that ss has for a state, whichever tool's it is; undefined for other words. */
 function stateOf(word: string): string | undefined {
@@ -217,6 +244,45 @@ function fromNetstat(words: readonly string[], line: number): Socket | undefined
     process: program?.[2],
     pid: program === undefined ? undefined : Number(program[1]),
   });
+}
+
+/**
+ * `133: 00000000:076C 00000000:0000 07 00000000:00800700 00:00000000 00000000 111 0 401221 2 0000000000000000 5512093`: number, local, remote, state, queues
+ * (send:receive), timer, retransmits, uid, timeout, inode, references, pointer; of UDP the packets dropped.
+ */
+function fromProc(words: readonly string[], line: number, protocol: string): Socket | undefined {
+  const [number = "", here = "", there = "", shown = "", queues = ""] = words;
+  const [local, peer] = [kernelEndpoint(here), kernelEndpoint(there)];
+  const queue = /^([\dA-F]{8}):([\dA-F]{8})$/.exec(queues);
+  if (!/^\d{1,8}:$/.test(number) || local === undefined || peer === undefined || queue === null || !/^[\dA-F]{2}$/.test(shown)) return undefined;
+  const state = KERNEL_STATES[Number.parseInt(shown, 16) - 1];
+  if (state === undefined) return undefined;
+  const drops = protocol === "udp" && words.length === 13 && /^\d{1,15}$/.test(words[12] as string) ? Number(words[12]) : undefined;
+  return present({
+    line,
+    protocol,
+    state: protocol === "udp" && state === "CLOSED" ? "UNCONN" : state,
+    ...local,
+    peerAddress: peer.address,
+    peerPort: peer.port === 0 ? undefined : peer.port,
+    receiveQueue: Number.parseInt(queue[2] as string, 16),
+    sendQueue: Number.parseInt(queue[1] as string, 16),
+    drops,
+  });
+}
+
+/** `0100007F:0035`: an address as the kernel keeps it (words of 32 bits, on most machines the last byte first) and a port. */
+function kernelEndpoint(text: string): { address: string; port: number } | undefined {
+  const match = /^((?:[\dA-F]{8}){1,4}):([\dA-F]{4})$/.exec(text);
+  const hex = match?.[1] ?? "";
+  if (match === null || (hex.length !== 8 && hex.length !== 32)) return undefined;
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => (word.match(/../g) ?? []).toReversed());
+  const port = Number.parseInt(match[2] as string, 16);
+  const decimal = bytes.slice(-4).map((byte) => Number.parseInt(byte, 16));
+  if (hex.length === 8 || hex.startsWith("0000000000000000FFFF0000")) return { address: decimal.join("."), port };
+  if (/^0+$/.test(hex)) return { address: "::", port };
+  const groups = Array.from({ length: 8 }, (_, i) => Number.parseInt(`${bytes[2 * i]}${bytes[2 * i + 1]}`, 16).toString(16));
+  return { address: groups.join(":"), port };
 }
 
 /** `0.0.0.0:22`, `*:22`, `[::]:22`, `:::22`, `127.0.0.53%lo:53`, `[fe80::1]%eth0:546`, `10.0.0.1:https`, `*:*`. */

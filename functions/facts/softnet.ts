@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { growth, samples } from "./sampled.ts";
+import { growth, isTimeLine, samples } from "./sampled.ts";
 
 /**
- * What each CPU took from the network cards. All network namespaces of the machine share these numbers.
+ * What each CPU took from the network cards, since the machine was started; where sar tells, in a second. All network namespaces of the machine share these numbers.
  *
  *     00017fb4 00000000 0000001a 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
  */
@@ -32,6 +32,9 @@ type Softnet = z.infer<typeof Softnet>;
 const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/softnet_stat$/;
 // 9 columns before Linux 2.6.35, 15 since 5.10 (the 13th is the CPU), 13 from 5.14 of some vendors
 const ROW = /^(?:[0-9a-f]{8} {1,4}){8,19}[0-9a-f]{8}$/;
+const DECIMAL_ROW = /^(?:\d{1,10} ){8,19}\d{1,10}$/;
+/** `awk '{for (i=1; i<=NF; i++) printf strtonum("0x" $i) …}'`: all columns, as decimal numbers. */
+const TO_DECIMAL = /strtonum\( ?["']?0x["']? ?\$i ?\)/;
 
 export const softnet = defineFact({
   id: "softnet",
@@ -39,44 +42,104 @@ export const softnet = defineFact({
   commands: [{ argv: ["cat", "/proc/net/softnet_stat"], samples: 2 }],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
+    // without an interval it tells of the whole day, with a file of another one
+    if (
+      program === "sar" &&
+      rest.some((word) => /^(?:[A-Z,]{0,40},)?(?:SOFT|ALL)(?:,[A-Z,]{0,40})?$/.test(word)) &&
+      rest.some((word) => /^\d{1,5}$/.test(word))
+    )
+      return rest.some((word) => /^-[fo]/.test(word)) ? undefined : { format: "sar", complete: false, scope: "", rank: 0 };
+    if (/^[gm]?awk$/.test(program ?? "") && rest.some((word) => FILE.test(word)))
+      return rest.some((word) => TO_DECIMAL.test(word))
+        ? // a condition before the braces leaves lines out
+          { format: "decimal", complete: rest.some((word) => word.startsWith("{")), scope: "", rank: 0 }
+        : undefined;
     if (!["cat", "head", "tail", "grep"].includes(program ?? "") || !rest.some((word) => FILE.test(word))) return undefined;
     return { format: "proc", complete: program === "cat" && rest.length === 1, scope: "", rank: 1 };
   },
   schema: Softnet,
-  parse({ text }) {
+  parse({ text, view, pipe = "" }) {
+    const decimal = view.format === "decimal" || TO_DECIMAL.test(pipe);
     const unparsed = new UnparsedLines();
-    const rows: Cpu[] = [];
+    if (view.format === "sar") return unparsed.with({ rows: readSar(text) });
+    // a loop prints the file again and again, often with the time in between
+    const tables: Cpu[][] = [];
+    let rows: Cpu[] = [];
     for (const { line, text: content } of lines(text)) {
       const words = content.trim().split(/\s+/, 24);
-      if (ROW.test(words.join(" "))) {
-        const numbers = words.map((word) => Number.parseInt(word, 16));
+      if ((decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
+        const numbers = words.map((word) => Number.parseInt(word, decimal ? 10 : 16));
         const [processed = 0, dropped = 0, timeSqueeze = 0] = numbers;
         const flowLimit = numbers[10];
-        rows.push({ line, cpu: numbers[12] ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
-      } else if (!isPrompt(content)) unparsed.add(line, content);
+        const told = numbers[12];
+        if (rows.length === 0 || (told !== undefined && told <= (rows.at(-1) as Cpu).cpu)) {
+          rows = [];
+          tables.push(rows);
+        }
+        rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
+      } else {
+        rows = [];
+        if (!isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
+      }
     }
-    return unparsed.with({ rows });
+    const [first = []] = tables;
+    // the last one may be cut off
+    const last = tables.findLast((table) => table.length === first.length) ?? first;
+    return unparsed.with({ rows: last === first ? first : grown(first, last) });
   },
   merge: mergeCpus,
 });
+
+const SAR = /^(?:Average:|\d\d:\d\d:\d\d(?: [AP]M)?)\s+(?:(CPU\s.{1,160})|(\d{1,5}(?:\s+\d{1,12}[.,]\d\d){3,8}.{0,20}))$/;
+const SAR_COLUMNS = { "total/s": "processed", "dropd/s": "dropped", "squeezd/s": "timeSqueeze", "flw_lim/s": "flowLimit" } as const;
+
+/** `sar -n SOFT 1 3`: what each CPU counted in a second, of the last interval or on average. All else that sar prints is about other things. */
+function readSar(text: string): Cpu[] {
+  const rows = new Map<number, Cpu>();
+  let names: readonly string[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const [, header, values] = SAR.exec(content.trim()) ?? [];
+    if (header !== undefined) names = header.split(/\s+/, 24);
+    const words = (values ?? "").split(/\s+/, 24);
+    if (values === undefined || words.length !== names.length || !names.includes("dropd/s")) continue;
+    const row: Cpu = { line, cpu: Number(words[0]), processed: 0, dropped: 0, timeSqueeze: 0 };
+    for (const [name, counter] of Object.entries(SAR_COLUMNS)) {
+      const at = names.indexOf(name);
+      const value = at === -1 ? Number.NaN : Math.round(Number((words[at] as string).replace(",", ".")));
+      if (!Number.isNaN(value)) row[counter] = value;
+    }
+    if (rows.size < 4096) rows.set(row.cpu, row);
+  }
+  // they were counted from nothing on
+  const zero = { line: 1, processed: 0, dropped: 0, timeSqueeze: 0, flowLimit: 0 };
+  return grown(
+    [...rows.keys()].map((cpu) => ({ ...zero, cpu })),
+    [...rows.values()],
+  );
+}
 
 const COUNTERS = ["processed", "dropped", "timeSqueeze", "flowLimit"] as const;
 
 /** The newest sample, with what each CPU counted since the one before. */
 function mergeCpus(parts: readonly Part<Softnet>[]): Softnet {
-  const [pair] = samples(parts);
+  const pairs = samples(parts);
+  // what tells of a span of time, by itself or with an earlier one, tells more
+  const pair = pairs.find(({ before, after }) => before !== undefined || after.value.rows.some((row) => row.droppedDelta !== undefined)) ?? pairs[0];
   if (pair === undefined) return { rows: [] };
-  const old = new Map(pair.before?.value.rows.map((row) => [row.cpu, row]));
-  return {
-    rows: pair.after.value.rows.map((row) => {
-      const before = old.get(row.cpu);
-      const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
-      for (const counter of COUNTERS) {
-        const now = row[counter];
-        const delta = now === undefined ? undefined : growth(before?.[counter], now);
-        if (delta !== undefined) deltas[`${counter}Delta`] = delta;
-      }
-      return { ...row, ...deltas };
-    }),
-  };
+  return { rows: grown(pair.before?.value.rows ?? [], pair.after.value.rows) };
+}
+
+/** The later rows, with what each CPU counted since the earlier ones. */
+function grown(earlier: readonly Cpu[], later: readonly Cpu[]): Cpu[] {
+  const old = new Map(earlier.map((row) => [row.cpu, row]));
+  return later.map((row) => {
+    const before = old.get(row.cpu);
+    const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
+    for (const counter of COUNTERS) {
+      const now = row[counter];
+      const delta = now === undefined ? undefined : growth(before?.[counter], now);
+      if (delta !== undefined) deltas[`${counter}Delta`] = delta;
+    }
+    return { ...row, ...deltas };
+  });
 }

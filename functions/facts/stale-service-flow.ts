@@ -5,7 +5,8 @@ import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { placed } from "./placed.ts";
 
 /**
- * Tracked UDP flows to a service of kube-proxy (iptables mode) that are sent to an endpoint which the service does not have any more.
+ * Tracked UDP flows to a service of kube-proxy (iptables mode), or to a port that the portmap plugin or Docker publishes, that are sent to an endpoint which the
+ * service or port does not have any more.
  */
 const Flow = z.object({
   /** Of the tracked flow. */
@@ -18,6 +19,8 @@ const Flow = z.object({
   endpointPort: z.int(),
   /** How many endpoints the service has now. */
   endpoints: z.int(),
+  /** kube-proxy has no rule for the service any more: it was deleted. */
+  gone: z.boolean(),
   /** No reply has come. */
   unreplied: z.boolean(),
 });
@@ -29,6 +32,8 @@ type StaleServiceFlow = z.infer<typeof StaleServiceFlow>;
 interface Sources {
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly iptables?: Iptables;
+  readonly address?: { readonly rows: readonly { readonly address: string }[] };
+  readonly nft?: { readonly tables: readonly { readonly name: string }[] };
 }
 
 /** More rows than this are not made: one of each is proof enough. */
@@ -39,7 +44,8 @@ const MAX_DEPTH = 6;
 export const staleServiceFlow = defineDerivedFact<StaleServiceFlow>({
   id: "stale-service-flow",
   title: "UDP flows to a service that are sent to an endpoint it no longer has",
-  from: ["conntrack", "iptables"],
+  from: ["conntrack", "iptables", "nft", "address"],
+  optional: ["nft", "address"],
   schema: StaleServiceFlow,
   derive: (values) => derive(values as Sources),
 });
@@ -49,20 +55,31 @@ interface Service {
   readonly rules: readonly IptablesRow[];
 }
 
-function derive({ conntrack, iptables }: Sources): StaleServiceFlow {
+function derive({ conntrack, iptables, nft, address }: Sources): StaleServiceFlow {
   const result: StaleServiceFlow = { rows: [], rules: [] };
   if (conntrack === undefined || iptables === undefined) return result;
   const services = servicesOf(iptables);
+  const ports = publishedPorts(iptables);
+  // kube-proxy in its nftables mode may have left the chains of the time before
+  const networks = nft?.tables.some((table) => table.name === "kube-proxy") ? undefined : serviceNetworks(iptables);
+  const listed = new Set(iptables.rows.filter((row) => row.chain === "KUBE-SERVICES").map((row) => row.destination?.replace(/\/32$/, "")));
+  const isService = (address: string): boolean => listed.has(address) || networks?.prefixes.has(twoBytes(address)) === true;
+  const mine = new Set(address?.rows.map((row) => row.address));
   const told = new Set<string>();
   for (const flow of conntrack.rows) {
     const { destination, destinationPort: port, replySource, replySourcePort = 0 } = flow;
     if (flow.protocol !== "udp" || port === undefined || result.rows.length >= MAX_ROWS) continue;
     const key = `${destination}:${port}`;
+    const translated = destination !== replySource;
+    const published = destination.includes(":") ? undefined : ports.get(port);
     // what was sent to this port of another node is not translated here
-    const service = services.get(key) ?? (destination === replySource ? undefined : services.get(`node port:${port}`));
-    if (service === undefined || service.endpoints.has(`${replySource}:${replySourcePort}`)) continue;
+    const nodePort = translated ? (services.get(`node port:${port}`) ?? (isService(destination) ? undefined : published)) : undefined;
+    // tracked before something published the port: to the node itself, as long as packets come
+    const service = services.get(key) ?? nodePort ?? (!translated && mine.has(destination) ? published : undefined);
+    const gone = service === undefined && translated && flow.unreplied && networks !== undefined && isGone(networks, destination);
+    if (!gone && (service === undefined || service.endpoints.has(`${replySource}:${replySourcePort}`))) continue;
     // not translated, and there is nowhere to: the service refuses it
-    if (destination === replySource && service.endpoints.size === 0) continue;
+    if (!translated && service?.endpoints.size === 0) continue;
     result.rows.push({
       ...placed(flow),
       client: flow.source,
@@ -70,14 +87,58 @@ function derive({ conntrack, iptables }: Sources): StaleServiceFlow {
       port,
       endpoint: replySource,
       endpointPort: replySourcePort,
-      endpoints: service.endpoints.size,
+      endpoints: service?.endpoints.size ?? 0,
+      gone,
       unreplied: flow.unreplied,
     });
     if (told.has(key)) continue;
     told.add(key);
-    for (const rule of service.rules) result.rules.push({ ...placed(rule), service: destination, port });
+    for (const rule of service?.rules ?? []) result.rules.push({ ...placed(rule), service: destination, port });
   }
   return result;
+}
+
+interface ServiceNetworks {
+  /** The first two bytes of the addresses that services have. */
+  readonly prefixes: ReadonlySet<string>;
+  /** Addresses that a rule of nat names. */
+  readonly named: ReadonlySet<string>;
+}
+
+/** Where the addresses of services are, if kube-proxy's list of them was seen to its end and names each (IPVS keeps them in a set). */
+function serviceNetworks(iptables: Iptables): ServiceNetworks | undefined {
+  const list = iptables.chains.filter((chain) => chain.table === "nat" && chain.name === "KUBE-SERVICES" && chain.family === "ipv4");
+  if (list.length !== 1 || list[0]?.complete !== true) return undefined;
+  const prefixes = new Set<string>();
+  const named = new Set<string>();
+  for (const row of iptables.rows) {
+    if (row.table !== "nat" || row.family !== "ipv4") continue;
+    if (row.spec.includes("match-set")) return undefined;
+    if (row.destination !== undefined) named.add(row.destination.replace(/\/32$/, ""));
+    if (row.chain === "KUBE-SERVICES" && row.comment?.endsWith(" cluster IP")) prefixes.add(twoBytes(row.destination ?? ""));
+  }
+  return { prefixes, named };
+}
+
+const twoBytes = (address: string): string => address.split(".", 2).join(".");
+const isGone = ({ prefixes, named }: ServiceNetworks, address: string): boolean => prefixes.has(twoBytes(address)) && !named.has(address);
+
+/** UDP ports of the node that the portmap plugin or Docker translate (IPv4), with all addresses they lead to. */
+function publishedPorts(iptables: Iptables): Map<number, { endpoints: Set<string>; rules: IptablesRow[] }> {
+  const ports = new Map<number, { endpoints: Set<string>; rules: IptablesRow[] }>();
+  for (const row of iptables.rows) {
+    if (row.family !== "ipv4") continue;
+    const published = row.chain.startsWith("CNI-DN-") || (row.chain === "DOCKER" && row.target === "DNAT");
+    if (!published || row.protocol !== "udp" || row.toDestination === undefined || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
+    const port = Number(row.destinationPort);
+    // everything talks to port 53 of something
+    if (port === 53) continue;
+    const known = ports.get(port) ?? { endpoints: new Set(), rules: [] };
+    known.endpoints.add(row.toDestination);
+    known.rules.push(row);
+    ports.set(port, known);
+  }
+  return ports;
 }
 
 /** UDP services by address and port, with the endpoints they lead to. Services of which a chain was not seen to its end are left out. */
@@ -98,7 +159,14 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
     if (isNodePort(row)) entrances.push(row);
     if (row.chain !== "KUBE-SERVICES" && row.chain !== "KUBE-EXTERNAL-SERVICES") continue;
     if (row.protocol !== "udp" || row.destination === undefined || row.destinationNegated || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
-    if (row.table === "nat" && row.target?.startsWith("KUBE-") && row.target !== "KUBE-MARK-MASQ" && row.target !== "KUBE-MARK-DROP") entrances.push(row);
+    // a save through grep names no table, and only nat has these chains
+    if (
+      (row.table === "nat" || isServiceChain(row.target)) &&
+      row.target?.startsWith("KUBE-") &&
+      row.target !== "KUBE-MARK-MASQ" &&
+      row.target !== "KUBE-MARK-DROP"
+    )
+      entrances.push(row);
     else if (row.target === "REJECT" || (row.table === "filter" && row.target === "DROP")) refusals.push(row); // a save through grep names no table, and only filter has REJECT
   }
   const services = new Map<string, Service>();
@@ -131,6 +199,8 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
   }
   return services;
 }
+
+const isServiceChain = (target: string | undefined): boolean => /^KUBE-(?:SVC|SVL|EXT|FW|XLB)-/.test(target ?? "");
 
 /** The entrance of a UDP service by a port of the node (30000 to 32767 by default): whatever address of the node the packet was sent to. */
 const isNodePort = (row: IptablesRow): boolean =>

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Parsed, UnparsedLines, type View } from "./fact.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -63,6 +63,12 @@ const HEADER = /^==> ((?:\/host)?\/proc\/sys\/[^\s:]{1,300}) <==$/;
 const FILE_AND_VALUE = /^((?:\/host)?\/proc\/sys\/[^\s:]{1,300}):(.*)$/;
 // sysctl -a says that it looks at a key which can only be read once it was set
 const REMARK = /^sysctl: reading key ["'][!-~]{1,300}["']$/;
+/** The format of `sysctl -p` and `sysctl --system`, which names each file that it applies. */
+const LOADED = "loaded";
+const APPLYING = /^\* Applying \S{1,300}(?: \.\.\.)?$/;
+
+// kubeadm's preflight checks, as warnings where they were told to be none
+const PREFLIGHT = /\[(?:WARNING|ERROR) FileContent--[\w-]{1,100}\]: (\/proc\/sys\/[\w/.-]{1,200}) (does not exist|contents are not set to 1)/;
 
 export const sysctl = defineFact({
   id: "sysctl",
@@ -70,6 +76,8 @@ export const sysctl = defineFact({
   commands: [{ argv: ["sysctl", ...KEYS] }, { argv: ["sysctl", "-a", "-r", INTERFACE_KEYS] }],
   recognize(argv): View | undefined {
     if (argv[0] === "sysctl") return sysctlView(argv);
+    if (argv[0] === "kubeadm") return { format: "kubeadm", complete: false, scope: "kubeadm", rank: 0 };
+    if (argv[0] === "ls") return listedFolder(argv) === undefined ? undefined : { format: "folder", complete: true, scope: argv.join(" "), rank: 0 };
     const files = filesOf(argv);
     return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
   },
@@ -77,6 +85,8 @@ export const sysctl = defineFact({
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr }) {
+    if (view.format === "kubeadm") return readKubeadm(text);
+    if (view.format === "folder") return readFolder(text, listedFolder(argv) ?? "", stderr, view.complete);
     const unparsed = new UnparsedLines();
     const rows: Setting[] = [];
     const absent = new Map<string, Absent>();
@@ -92,7 +102,8 @@ export const sysctl = defineFact({
         others++;
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, { line, key });
       } else if (isPromptLine(content) || REMARK.test(content)) others++;
-      else if (view.format === "pairs") {
+      else if (view.format === LOADED && APPLYING.test(content)) others++;
+      else if (view.format === "pairs" || view.format === LOADED) {
         const pair = PAIR.exec(content);
         if (pair === null) unparsed.add(line, raw);
         else rows.push({ line, key: keyOfWord(pair[1] as string), value: oneBlank(pair[2] as string) });
@@ -115,8 +126,11 @@ export const sysctl = defineFact({
       if (missing !== undefined)
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, Object.assign({ line: 1, key }, { text: message }));
     }
-    if (view.format !== "pairs") {
+    if (view.format !== "pairs" && view.format !== LOADED) {
       const keys = asked.filter((key) => !absent.has(key));
+      const place = argv[0] === "cat" ? ofOthers(argv) : undefined;
+      if (place !== undefined && bare.length > keys.length)
+        bare.splice(0, bare.length, ...(place === "behind" ? bare.slice(0, keys.length) : bare.slice(-keys.length)));
       const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
       if (keys.some((key) => key.includes("*"))) for (const { line, text: content } of bare) unparsed.add(line, content);
       else if (bare.length === keys.length)
@@ -128,7 +142,9 @@ export const sysctl = defineFact({
       } else for (const { line, text: content } of bare) unparsed.add(line, content);
     }
     const present = new Set(rows.map((row) => row.key));
-    return unparsed.with({ rows, absent: [...absent.values()].filter((row) => !present.has(row.key)) });
+    // of files that set the same key, the last one has its way
+    const last = new Map(rows.map((row) => [row.key, row]));
+    return unparsed.with({ rows: view.format === LOADED ? [...last.values()] : rows, absent: [...absent.values()].filter((row) => !present.has(row.key)) });
   },
   merge(parts) {
     const sources = new Map<string, number>();
@@ -154,9 +170,12 @@ export const sysctl = defineFact({
 
 function sysctlView(argv: readonly string[]): View | undefined {
   const words = operands(argv);
-  // what writes, loads or lists only names says nothing of what is set
-  if (words.some((word) => word.includes("=")) || ["w", "p", "N", "f", "h", "V", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
-  if (argv.some((word) => /^--(?:write|load|system|names|help|version)/.test(word))) return undefined;
+  // what writes or lists only names says nothing of what is set
+  if (words.some((word) => word.includes("=")) || ["w", "N", "h", "V", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
+  if (argv.some((word) => /^--(?:write|names|help|version)/.test(word))) return undefined;
+  // it prints what it sets; where the settings themselves were asked for, these say what became of it
+  if (hasLetter(argv, "p") || hasLetter(argv, "f") || argv.some((word) => /^--(?:load|system)/.test(word)))
+    return { format: LOADED, complete: false, scope: LOADED, rank: 0 };
   const values = hasLetter(argv, "n") || hasLetter(argv, "b") || argv.includes("--values") || argv.includes("--binary");
   if (hasLetter(argv, "a") || hasLetter(argv, "A") || hasLetter(argv, "X") || argv.includes("--all")) {
     if (values) return undefined;
@@ -182,16 +201,74 @@ function patternOf(argv: readonly string[]): string | undefined {
 const operands = (argv: readonly string[]): string[] =>
   argv.filter((word, i) => i > 0 && !word.startsWith("-") && !(i > 1 && takesPattern(argv[i - 1] as string)));
 
+/** The one folder under /proc/sys of which ls prints names and nothing else. */
+function listedFolder(argv: readonly string[]): string | undefined {
+  const [folder, ...more] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const plain = !["l", "o", "g", "n", "R", "d", "i", "s"].some((letter) => hasLetter(argv, letter));
+  return folder !== undefined && more.length === 0 && plain && PROC.test(folder) ? folder : undefined;
+}
+
+/** `ls /proc/sys/net/bridge`: a folder that is not there, or one that lacks the folders of keys netcheck knows. */
+function readFolder(text: string, folder: string, stderr: string, all: boolean): Parsed<z.infer<typeof Sysctl>> {
+  const unparsed = new UnparsedLines();
+  const absent = new Map<string, Absent>();
+  const names = new Map<string, number>();
+  const add = (row: Absent): void => void (absent.has(row.key) || absent.set(row.key, row));
+  for (const { line, text: raw } of lines(text)) {
+    const missing = absentKey(raw.trimStart(), []);
+    if (missing !== undefined) for (const key of withKnownBelow(missing)) add({ line, key });
+    else if (isPromptLine(raw)) continue;
+    else if (/^[\w.:\s-]{1,4000}$/.test(raw)) for (const name of raw.trim().split(/\s+/)) names.set(name, line);
+    else unparsed.add(line, raw);
+  }
+  for (const message of stderr.split("\n", 100)) {
+    const missing = absentKey(message.trimEnd(), []);
+    if (missing !== undefined) for (const key of withKnownBelow(missing)) add(Object.assign({ line: 1, key }, { text: message }));
+  }
+  // one or two names may be what a wrapped paste left over
+  const [first] = names.values();
+  if (first === undefined || !all || names.size < 3 || unparsed.count > 0) return unparsed.with({ rows: [], absent: [...absent.values()] });
+  const prefix = `${keyOfPath(folder)}.`;
+  for (const key of KEYS) if (key.startsWith(prefix) && !names.has(key.slice(prefix.length).split(".")[0] as string)) add({ line: first, key });
+  return unparsed.with({ rows: [], absent: [...absent.values()] });
+}
+
+/** `kubeadm init` and `kubeadm join` print much else. */
+function readKubeadm(text: string): Parsed<z.infer<typeof Sysctl>> {
+  const rows: Setting[] = [];
+  const absent: Absent[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const match = content.length > 2000 ? null : PREFLIGHT.exec(content);
+    if (match === null) continue;
+    const key = keyOfPath(match[1] as string);
+    if (match[2] === "does not exist") absent.push({ line, key });
+    else rows.push({ line, key, value: "0" });
+  }
+  return new UnparsedLines().with({ rows, absent });
+}
+
 /** The files under /proc/sys that cat, head, tail or grep read; undefined if they read anything else too, or print something else than lines. */
 function filesOf(argv: readonly string[]): string[] | undefined {
   const program = argv[0] ?? "";
   if (!["cat", "head", "tail", "grep", "egrep"].includes(program)) return undefined;
   const files = argv.filter((word) => PROC.test(word));
+  if (program === "cat" && ofOthers(argv) !== undefined) return files;
   const rest = argv.slice(1).filter((word) => !PROC.test(word) && !word.startsWith("-"));
   const allowed = program === "cat" ? [] : program.endsWith("grep") ? rest.slice(0, 1) : rest.filter((word) => /^\+?\d{1,9}$/.test(word));
   if (files.length === 0 || rest.length > allowed.length) return undefined;
   if (program.endsWith("grep") && ["c", "l", "L", "q", "h", "o"].some((letter) => hasLetter(argv, letter))) return undefined;
   return files;
+}
+
+/**
+ * `cat /proc/sys/net/ipv4/tcp_mem /proc/net/sockstat`: whether the files of other kinds stand behind the settings or in front of them, so that it can be told
+ * which lines are the settings'. Each of these is one line. Undefined if there are none, or if they are mixed.
+ */
+function ofOthers(argv: readonly string[]): "behind" | "before" | undefined {
+  const kinds = argv.slice(1).flatMap((word) => (word.startsWith("-") ? [] : [PROC.test(word)]));
+  const [first, last] = [kinds[0], kinds.at(-1)];
+  const turns = kinds.filter((kind, i) => i > 0 && kind !== kinds[i - 1]).length;
+  return turns !== 1 ? undefined : first === true && last === false ? "behind" : "before";
 }
 
 /** "/proc/sys/net/ipv4/conf/eth0.100/rp_filter" → "net.ipv4.conf.eth0/100.rp_filter". */

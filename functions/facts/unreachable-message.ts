@@ -6,6 +6,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
  *
  *     ping: connect: Network is unreachable
  *     curl: (7) Failed to connect to 198.51.100.7 port 443: Network is unreachable
+ *     ping: sendto: Network unreachable          (musl)
  */
 const Message = z.object({
   line: z.int(),
@@ -36,7 +37,7 @@ export const unreachableMessage = defineFact({
     const ipv6Asked = argv.includes("-6") || (IPV6.test(asked) && !IPV4.test(asked));
     // what else these programs print is about other things
     for (const { line, text: content } of lines(text)) {
-      if (content.length > 1000 || !/\bnetwork is unreachable\b/i.test(content)) continue;
+      if (content.length > 1000 || !/\bnetwork (?:is )?unreachable\b/i.test(content)) continue;
       const ipv4 = IPV4.test(content) || (!IPV6.test(content) && IPV4.test(asked));
       const family = ipv4 ? "ipv4" : ipv6Asked || IPV6.test(content) ? "ipv6" : argv.includes("-4") ? "ipv4" : "unknown";
       rows.push({ line, program: argv[0] ?? "", family });

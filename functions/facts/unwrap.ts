@@ -24,11 +24,27 @@ export function unwrapped(text: string, unparsed: readonly UnparsedLine[]): stri
   const full = (at: number): boolean => before(at) === width;
   // at a blank: the next word had no room
   const noRoom = (at: number): boolean => before(at) >= NARROWEST && before(at) + 1 + firstWord(lines[at] as string) > width;
+  // what was cut ends with the rest of a line; where all lines are of one length, they are those of a table
+  const cut = (goesOn: (at: number) => boolean): ((at: number) => boolean) => {
+    const ends: boolean[] = [];
+    for (let at = lines.length - 1; at > 0; at--) {
+      ends[at] = (lines[at + 1] ?? "").trim() !== "" && goesOn(at + 1) ? (ends[at + 1] as boolean) : (lines[at] as string).length < width;
+    }
+    return (at) => goesOn(at) && ends[at] === true;
+  };
   const texts = [
-    joined(lines, "", full),
-    joined(lines, "", (at) => full(at) && unread.has(at)),
-    joined(lines, " ", noRoom),
-    joined(lines, " ", (at) => noRoom(at) && (unread.has(at) || unread.has(at - 1))),
+    joined(lines, "", cut(full)),
+    joined(
+      lines,
+      "",
+      cut((at) => full(at) && unread.has(at)),
+    ),
+    joined(lines, " ", cut(noRoom)),
+    joined(
+      lines,
+      " ",
+      cut((at) => noRoom(at) && (unread.has(at) || unread.has(at - 1))),
+    ),
   ];
   return [...new Set(texts.filter((way) => way !== undefined))];
 }

@@ -73,15 +73,8 @@ export const vtep = defineDerivedFact<Vteps>({
   schema: Vteps,
   derive(values) {
     const { link, route, neighbor, fdb, address } = values as Sources;
-    // a device that takes its peers from each packet (Cilium, Antrea) has no tables of its own
-    const external = new Set((link?.vxlans ?? []).filter((row) => row.external).map((row) => row.interface));
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
-    const names = new Set<string>();
-    for (const row of [...(link?.rows ?? []), ...(route?.rows ?? []), ...(neighbor?.rows ?? []), ...(fdb?.rows ?? [])]) {
-      const name = row.interface;
-      if (name !== undefined && NAME.test(name) && !external.has(name)) names.add(name);
-    }
-    for (const row of link?.rows ?? []) if (row.kind === "vxlan" && row.master === undefined && !external.has(row.interface)) names.add(row.interface);
+    const names = devicesOf(values as Sources);
     const own = new Set((address?.rows ?? []).map((row) => row.address));
     const seen = new Set((fdb?.listings ?? []).map((row) => row.interface));
     const entries = new Map<string, Fdb["rows"][number]>();
@@ -130,12 +123,32 @@ export const vtep = defineDerivedFact<Vteps>({
     // an agent's own entries are permanent; others may be hosts of a network that is bridged, which are no gateways
     for (const row of neighbor?.rows ?? []) {
       const unknown = route === undefined && NAME.test(row.interface) && UNRESOLVED.has(row.state);
-      if (names.has(row.interface) && (row.state === "PERMANENT" || unknown) && !row.proxy) add(row, row.interface, row.address, undefined);
+      // whoever is behind the tunnel, the device's own address belongs to nobody else
+      const double = row.mac !== undefined && row.mac === links.get(row.interface)?.mac;
+      if (names.has(row.interface) && (row.state === "PERMANENT" || unknown || double) && !row.proxy) add(row, row.interface, row.address, undefined);
     }
     markShared(result.rows);
     return result;
   },
+  // of the forwarding database only the entries of these devices are asked for: `bridge fdb show dev flannel.1` is all of it
+  enough(values, whole) {
+    const seen = new Set(((values as Sources).fdb?.listings ?? []).map((row) => row.interface));
+    const others = ["link", "route", "neighbor", "address"].every((id) => whole.has(id));
+    return others && [...devicesOf(values as Sources)].every((name) => seen.has(name));
+  },
 });
+
+/** The VXLAN devices whose tables lead somewhere: not one that takes its peers from each packet (Cilium, Antrea), and not a port of a bridge. */
+function devicesOf({ link, route, neighbor, fdb }: Sources): Set<string> {
+  const external = new Set((link?.vxlans ?? []).filter((row) => row.external).map((row) => row.interface));
+  const names = new Set<string>();
+  for (const row of [...(link?.rows ?? []), ...(route?.rows ?? []), ...(neighbor?.rows ?? []), ...(fdb?.rows ?? [])]) {
+    const name = row.interface;
+    if (name !== undefined && NAME.test(name) && !external.has(name)) names.add(name);
+  }
+  for (const row of link?.rows ?? []) if (row.kind === "vxlan" && row.master === undefined && !external.has(row.interface)) names.add(row.interface);
+  return names;
+}
 
 /** Two gateways of one device and family with one MAC: the forwarding database holds one node per MAC. */
 function markShared(rows: Vtep[]): void {

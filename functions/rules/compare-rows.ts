@@ -105,6 +105,8 @@ export function viewOf(fact: string, reading: FactReading, capture: Capture, how
       const row = item as RawRow;
       // the last line of an output that was cut may be a part of a line
       if (row["line"] === ends.get(Number(row["output"]))) continue;
+      // that a program is not there is only known because somebody tried to run it: nobody looked for it elsewhere
+      if (fact === "tool" && name === "missing" && capture.outputs[Number(row["output"])]?.exitCode === 127) continue;
       if (fact === "nft" && leftToXtables(row, how.skipNftOf)) continue;
       if (name === "chains" && typeof row["complete"] === "boolean") groups.set(groupOf({ ...row, chain: row["name"] }, how), row["complete"]);
       const entry = entryOf(fact, name, row, how, seen);

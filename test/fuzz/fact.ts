@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { z } from "zod";
-import { commandLine } from "../../functions/facts/command.ts";
+import { commandLine, searchOf } from "../../functions/facts/command.ts";
 import type { AnyFact, Parsed, Part } from "../../functions/facts/fact.ts";
+import { pipeOf } from "../../functions/facts/pipe.ts";
 import { cpuMs } from "../cpu-time.ts";
 import { caseFiles, checkParsed, type FactCase, readFactCase } from "../fact-cases.ts";
 import { fed, food, mutated, mutation } from "./mutation.ts";
@@ -107,15 +108,25 @@ const suspicious = (short: number, long: number): boolean => long >= NOTICEABLE 
 
 function parse(fact: AnyFact, given: FactCase, text: string): Parsed<unknown> {
   const { argv, sorted } = commandLine(given.command);
-  const view = fact.recognize(argv);
+  const view = fact.recognize(argv, searchOf(given.command));
   if (view === undefined) throw new Error(`it does not recognise "${given.command}"`);
   const { exitCode = 0, stderr = "" } = given;
-  return fact.parse({ text, argv, view, sample: 1, exitCode, stderr, sorted, startedAt: text.length % 2 === 0 ? 1_795_233_088 : undefined });
+  return fact.parse({
+    text,
+    argv,
+    view,
+    sample: 1,
+    exitCode,
+    stderr,
+    sorted,
+    pipe: pipeOf(given.command),
+    startedAt: text.length % 2 === 0 ? 1_795_233_088 : undefined,
+  });
 }
 
 /** Two samples of the same must fit together, whatever is in them. */
 function checkMerged(fact: AnyFact, { given }: Sample, first: Parsed<unknown>, second: Parsed<unknown>): void {
-  const view = fact.recognize(commandLine(given.command).argv);
+  const view = fact.recognize(commandLine(given.command).argv, searchOf(given.command));
   if (view === undefined) return;
   const part = (parsed: Parsed<unknown>, sample: number): Part<unknown> => {
     return { value: parsed.value, view, sample, complete: view.complete && parsed.unparsedCount === 0, at: sample };

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+
+/**
+ * Whether a request that somebody made on the node or in a pod was answered. netcheck itself makes none.
+ *
+ *     ;; connection timed out; no servers could be reached
+ *     curl: (28) Operation timed out after 10001 milliseconds with 0 bytes received
+ */
+const Attempt = z.object({
+  line: z.int(),
+  /** As it was given, without wrappers. */
+  command: z.string(),
+  /** False: nobody answered in time. An answer that says no is an answer. */
+  answered: z.boolean(),
+});
+const Attempts = z.object({ rows: z.array(Attempt) });
+
+const PROGRAMS = /^(?:nslookup|dig|host|curl|wget|nc|ncat)$/;
+const NOTHING = /timed? ?out|no servers could be reached|no route to host|communications error|can't resolve|Name or service not known|Could not resolve host/i;
+const ANSWER =
+  /^(?:Name:\s|Address:\s*\d|;; ANSWER SECTION|.{1,253} has address |HTTP\/[\d.]{1,3} \d{3}|< HTTP\/|<!DOCTYPE|<html|\{|Connection to .{1,255} succeeded|Ncat: Connected|.{0,80} saved \[)/i;
+
+export const attempt = defineFact({
+  id: "attempt",
+  title: "Requests that somebody made, and whether they were answered (pasted only)",
+  commands: [],
+  anywhere: true,
+  recognize(argv): View | undefined {
+    return PROGRAMS.test(argv[0] ?? "") && argv.length > 1 ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 400), rank: 1 } : undefined;
+  },
+  schema: Attempts,
+  answered: () => true,
+  parse({ text, argv }) {
+    let found: z.infer<typeof Attempt> | undefined;
+    const command = argv.join(" ").slice(0, 400);
+    for (const { line, text: content } of lines(text.slice(0, 20_000))) {
+      if (ANSWER.test(content.trim())) found = { line, command, answered: true };
+      else if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false };
+    }
+    return new UnparsedLines().with({ rows: found === undefined ? [] : [found] });
+  },
+  // one command may have been run before and after a change
+  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
+  whole: () => true,
+});

@@ -1,0 +1,241 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import type { ConntrackEntry } from "./conntrack.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { within } from "./ip-bits.ts";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import type { Link } from "./link.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * Whether frames between ports of a bridge pass iptables (br_netfilter), and whether services of this node need it: the bridges of its pods, and services
+ * whose traffic is sent to pods on them. Every row stands where the row stands that it was made from.
+ *
+ *     net.bridge.bridge-nf-call-iptables = 0                           switch off, by its key
+ *     bridge                421888  0                                  switch absent: br_netfilter would stand among the users of the module
+ */
+const Switch = z.object({
+  line: z.int(),
+  state: z.enum(["on", "off", "absent"]),
+  /** key: the setting itself. module: the list of the loaded modules. log: an agent says that it found no such setting. */
+  by: z.enum(["key", "module", "log"]),
+  /** flannel ends when it does not find it. */
+  fatal: z.boolean(),
+  /** Seconds; of logs, where known. */
+  age: z.number().optional(),
+});
+const PodBridge = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** Of its own subnet. */
+  address: z.string(),
+  prefixLength: z.int(),
+  /** Ports of it that were seen. Where no port of any bridge was listed: the interfaces of pods. */
+  ports: z.int(),
+  /** It has a name that only CNIs give. */
+  cni: z.boolean(),
+});
+const Endpoint = z.object({
+  line: z.int(),
+  bridge: z.string(),
+  address: z.string(),
+  /**
+   * rule: of kube-proxy's DNAT. comment: kube-proxy's own remark beside the jump to it. server: of IPVS. connection: one that another address on the same
+   * bridge opened to a service, and that nothing came back of. answer: a program was answered from there, and had asked a service.
+   */
+  by: z.enum(["rule", "comment", "server", "connection", "answer"]),
+});
+const BridgeNetfilter = z.object({
+  switches: z.array(Switch),
+  /** Without those that have it switched on for themselves while the key is off. */
+  bridges: z.array(PodBridge),
+  endpoints: z.array(Endpoint),
+  /** Rules of kube-proxy that lead to services, where no list of their endpoints was seen. */
+  services: z.array(z.object({ line: z.int() })),
+  /** A row where all that matters was seen, and nothing of this node needs it: what proves that. */
+  unneeded: z.array(z.object({ line: z.int() })),
+});
+type BridgeNetfilter = z.infer<typeof BridgeNetfilter>;
+type PodBridge = BridgeNetfilter["bridges"][number] & Row;
+type Endpoint = BridgeNetfilter["endpoints"][number] & Row;
+
+interface Sources {
+  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[]; absent: readonly (Row & { key: string })[] };
+  readonly module?: {
+    rows: readonly (Row & { name: string; size?: number; usedBy: readonly string[]; builtin: boolean })[];
+    missing: readonly (Row & { name: string })[];
+  };
+  readonly os?: { kernels: readonly { release: string }[] };
+  readonly iptables?: Iptables;
+  readonly ipvs?: { servers: readonly (Row & { address: string; forward?: string })[] };
+  readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly neighbor?: { rows: readonly (Row & { address: string; interface: string; mac?: string })[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean }[] };
+  readonly bridge?: { ports: readonly { bridge: string; interface: string }[] };
+  readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
+  readonly "service-answer"?: { rows: readonly (Row & { from: string; expected: string })[] };
+}
+
+const KEY = "net.bridge.bridge-nf-call-iptables";
+/** What CNIs call the bridge that they make. */
+const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman\d{1,3})$/;
+/** flannel: Failed to check br_netfilter: stat /proc/…: no such file or directory */
+const FLANNEL = /Failed to check br_netfilter\b/;
+/** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
+const NOT_FOUND = /bridge-nf-call-iptables.{0,40}: no such file or directory|missing br-netfilter module or unset sysctl/i;
+const ENDPOINT = / -> (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d{1,5}$/;
+/** More rows of a kind than this prove nothing more. */
+const MAX_ROWS = 200;
+
+export const bridgeNetfilter = defineDerivedFact<BridgeNetfilter>({
+  id: "bridge-netfilter",
+  title: "Whether frames between ports of a bridge pass iptables, and services that need it",
+  from: ["sysctl", "iptables", "address", "module", "os", "ipvs", "conntrack", "route", "neighbor", "link", "bridge", "agent-log", "service-answer"],
+  optional: ["module", "os", "ipvs", "conntrack", "route", "neighbor", "link", "bridge", "agent-log", "service-answer"],
+  // rows of these only ever add a proof
+  inPart: ["module", "os", "ipvs", "conntrack", "neighbor", "agent-log"],
+  schema: BridgeNetfilter,
+  derive: (values, whole) => derive(values as Sources, whole),
+});
+
+function derive(sources: Sources, whole: ReadonlySet<string>): BridgeNetfilter {
+  const switches = switchesOf(sources);
+  const bridges = bridgesOf(sources, switches);
+  const endpoints = endpointsOf(sources, bridges);
+  const services = servicesOf(sources);
+  return {
+    switches,
+    bridges,
+    endpoints: endpoints.slice(0, MAX_ROWS),
+    services: services.slice(0, MAX_ROWS),
+    unneeded: unneededOf(sources, whole, bridges, endpoints, services),
+  };
+}
+
+function switchesOf(sources: Sources): BridgeNetfilter["switches"] {
+  const own = { fatal: false };
+  const switches: BridgeNetfilter["switches"] = [];
+  for (const row of sources.sysctl?.rows ?? [])
+    if (row.key === KEY) switches.push({ ...placed(row), state: row.value === "0" ? "off" : "on", by: "key", ...own });
+  for (const row of sources.sysctl?.absent ?? []) if (row.key === KEY) switches.push({ ...placed(row), state: "absent", by: "key", ...own });
+  if (switches.some((row) => row.state === "on")) return switches; // the setting itself beats what is said of it
+  // where bridges are a module, what needs them is one too, and stands among its users; before Linux 3.18 it was part of that module
+  const module = sources.module?.rows.find((row) => row.name === "bridge" && row.size !== undefined && !row.builtin);
+  const loaded = sources.module?.rows.find((row) => row.name === "br_netfilter" || (row.name === "bridge" && row.usedBy.includes("br_netfilter")));
+  // it is loaded with the setting switched on
+  if (switches.length === 0 && loaded !== undefined) return [{ ...placed(loaded), state: "on", by: "module", ...own }];
+  const missing = sources.module?.missing.find((row) => row.name === "br_netfilter");
+  if (switches.length === 0 && missing !== undefined && !isOld(sources.os?.kernels[0]?.release))
+    switches.push({ ...placed(missing), state: "absent", by: "module", ...own });
+  if (switches.length === 0 && module !== undefined && !isOld(sources.os?.kernels[0]?.release))
+    switches.push({ ...placed(module), state: "absent", by: "module", ...own });
+  for (const row of sources["agent-log"]?.rows ?? []) {
+    const fatal = FLANNEL.test(row.message);
+    if (fatal || NOT_FOUND.test(row.message)) switches.push({ ...placed(row), state: "absent", by: "log", fatal, ...present({ age: row.age }) });
+  }
+  return switches.slice(0, MAX_ROWS);
+}
+
+/** True for Linux before 3.18. */
+function isOld(release: string | undefined): boolean {
+  const [, major, minor] = /^(\d{1,3})\.(\d{1,5})/.exec(release ?? "") ?? [];
+  return major !== undefined && (Number(major) < 3 || (Number(major) === 3 && Number(minor) < 18));
+}
+
+/** Bridges that have an address and ports, or the name that a CNI gives. */
+function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): PodBridge[] {
+  const ports = new Map<string, Set<string>>();
+  const add = (bridge: string, port: string): void => void ports.set(bridge, (ports.get(bridge) ?? new Set()).add(port));
+  for (const { bridge, interface: port } of sources.bridge?.ports ?? []) add(bridge, port);
+  for (const { master, interface: port } of sources.link?.rows ?? []) if (master !== undefined) add(master, port);
+  // listings such as `ip -br a` do not tell whose port an interface is
+  const interfaces = [...(sources.link?.rows ?? []).filter((row) => row.up), ...(sources.address?.rows ?? [])];
+  const loose = ports.size > 0 ? 0 : new Set(interfaces.map((row) => row.interface).filter((name) => name.startsWith("veth"))).size;
+  const isOff = switches.some((row) => row.state === "off");
+  const ownOn = new Set((sources.link?.bridges ?? []).filter((row) => row.nfCallIptables === true).map((row) => row.interface));
+  const found = new Map<string, PodBridge>();
+  const take = (row: Row, name: string, address: string, prefixLength: number): void => {
+    const cni = CNI_BRIDGE.test(name);
+    const own = ports.get(name)?.size ?? 0;
+    if ((own === 0 && !cni) || (isOff && ownOn.has(name)) || found.has(`${name} ${address}`)) return;
+    found.set(`${name} ${address}`, { ...placed(row), interface: name, address, prefixLength, ports: own > 0 ? own : loose, cni });
+  };
+  for (const row of sources.address?.rows ?? [])
+    if (row.family === "ipv4" && row.prefixLength !== undefined) take(row, row.interface, row.address, row.prefixLength);
+  const known = new Set([...found.values()].map((row) => row.interface));
+  for (const row of sources.route?.rows ?? []) {
+    const [address, length] = row.prefix.split("/");
+    if (row.family !== "ipv4" || row.type !== "unicast" || row.gateway !== undefined || row.interface === undefined || known.has(row.interface)) continue;
+    // a subnet that is linked to it; a route to one pod is none
+    if (address !== undefined && Number(length) >= 8 && Number(length) < 32) take(row, row.interface, row.source ?? address, Number(length));
+  }
+  return [...found.values()];
+}
+
+const isKubeProxy = (row: IptablesRow): boolean => row.chain.startsWith("KUBE-SEP-") || row.target?.startsWith("KUBE-SEP-") === true;
+
+function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[] {
+  const bridgeOf = (address: string): PodBridge | undefined => bridges.find((row) => within(address, `${row.address}/${row.prefixLength}`));
+  const endpoints: Endpoint[] = [];
+  const add = (row: Row, address: string, by: Endpoint["by"]): void => {
+    const bridge = bridgeOf(address);
+    if (bridge !== undefined) endpoints.push({ ...placed(row), bridge: bridge.interface, address, by });
+  };
+  const rows = sources.iptables?.rows ?? [];
+  // on a node without such a bridge there is nothing to look for among 100,000 rules
+  const targets = bridges.length === 0 ? [] : rows.filter((row) => row.toDestination !== undefined && row.chain.startsWith("KUBE-SEP-"));
+  for (const row of targets) add(row, hostOf(row.toDestination as string), "rule");
+  if (targets.length === 0 && bridges.length > 0)
+    for (const row of rows) {
+      const address = row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row) ? ENDPOINT.exec(row.comment ?? "")?.[1] : undefined;
+      if (address !== undefined) add(row, address, "comment");
+    }
+  for (const row of sources.ipvs?.servers ?? []) if (row.forward === undefined || row.forward === "masq") add(row, row.address, "server");
+  // only kube-proxy and the bridges of CNIs: what Docker does between its containers is another matter
+  const kube = rows.some((row) => row.chain.startsWith("KUBE-"));
+  const serves = (address: string): boolean => kube || bridgeOf(address)?.cni === true;
+  // where no subnet was seen: both are neighbours on the bridge of a CNI
+  const neighbors = new Map((sources.neighbor?.rows ?? []).filter((row) => CNI_BRIDGE.test(row.interface)).map((row) => [row.address, row.interface]));
+  for (const row of sources.conntrack?.rows ?? []) {
+    if (!row.unreplied || row.replySource === row.destination || row.replyDestination !== row.source) continue;
+    const [client, server] = [bridgeOf(row.source), bridgeOf(row.replySource)];
+    const shared = neighbors.get(row.source);
+    if (client !== undefined && client === server && serves(row.replySource)) add(row, row.replySource, "connection");
+    else if (shared !== undefined && shared === neighbors.get(row.replySource) && row.source !== row.replySource)
+      endpoints.push({ ...placed(row), bridge: shared, address: row.replySource, by: "connection" });
+  }
+  for (const row of sources["service-answer"]?.rows ?? [])
+    if (row.from !== row.expected && serves(row.from) && bridgeOf(row.expected) === undefined) add(row, row.from, "answer");
+  return endpoints;
+}
+
+const hostOf = (destination: string): string => (destination.split(":")[0] ?? "").split("-")[0] ?? "";
+
+/** Rules that lead to services, of kube-proxy; none where endpoints were listed with them, wherever they are. */
+function servicesOf(sources: Sources): BridgeNetfilter["services"] {
+  const rows = sources.iptables?.rows ?? [];
+  const listed =
+    rows.some((row) => row.toDestination !== undefined && row.chain.startsWith("KUBE-SEP-")) || rows.some((row) => ENDPOINT.test(row.comment ?? ""));
+  if (listed || (sources.ipvs?.servers.length ?? 0) > 0) return [];
+  return rows
+    .filter((row) => (row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row)) || (row.chain === "KUBE-SERVICES" && row.target?.startsWith("KUBE-SVC-") === true))
+    .map((row) => placed(row));
+}
+
+/** All rules, addresses and ports were seen, and no service leads to a pod on a bridge. */
+function unneededOf(
+  sources: Sources,
+  whole: ReadonlySet<string>,
+  bridges: readonly PodBridge[],
+  endpoints: readonly Endpoint[],
+  services: BridgeNetfilter["services"],
+): BridgeNetfilter["unneeded"] {
+  const ports = whole.has("link") || whole.has("bridge");
+  const nothing = whole.has("address") && ports && (bridges.length === 0 || (whole.has("iptables") && services.length === 0));
+  const row = sources.address?.rows[0];
+  return nothing && endpoints.length === 0 && row !== undefined ? [placed(row)] : [];
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ipCommand } from "./ip-command.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * How many lines a listing had of which a person kept nothing but their number. Options and filters may have left lines out: there are at least as many.
+ *
+ *     $ conntrack -L | wc -l
+ *     131066
+ */
+const Count = z.object({
+  line: z.int(),
+  /** What each line stood for. */
+  of: z.enum(["connections", "neighbors"]),
+  /** Of neighbours, where it was asked for one family. */
+  family: z.enum(["ipv4", "ipv6"]).optional(),
+  count: z.int(),
+});
+const LineCount = z.object({ rows: z.array(Count) });
+
+const TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
+const NUMBER = /^(\d{1,9})(?: \/\S{1,80})?$/;
+/** Says conntrack on stderr. */
+const SUMMARY = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,12} flow entries have been shown\.$/;
+/** A number stands alone, but for a prompt and what conntrack adds: a listing has more lines. */
+const MAX_LINES = 6;
+
+export const lineCount = defineFact({
+  id: "line-count",
+  title: "How many connections or neighbours there are, where only their number was kept (pasted only)",
+  commands: [],
+  recognize(argv): View | undefined {
+    const [program = "", ...rest] = argv;
+    const last = rest.at(-1) ?? "";
+    if ((program === "cat" && rest.length === 1 && TABLE.test(last)) || (program === "wc" && rest[0] === "-l" && rest.length === 2 && TABLE.test(last)))
+      return { format: "connections", complete: false, scope: "connections", rank: 1 };
+    if (program === "conntrack" && rest.some((word) => word === "-L" || word === "--dump"))
+      return { format: "connections", complete: false, scope: "connections", rank: 1 };
+    if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
+      return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
+    const command = ipCommand(argv);
+    // `nud all` counts what does not count towards the limit, too
+    if (command?.object !== "neighbor" || command.json || command.family === undefined || command.filters.length > 0) return undefined;
+    return { format: `neighbors ${command.family}`, complete: false, scope: command.family, rank: 1 };
+  },
+  schema: LineCount,
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const [of, family] = view.format.split(" ") as ["connections" | "neighbors", ("ipv4" | "ipv6")?];
+    const found: { line: number; count: number }[] = [];
+    let seen = 0;
+    for (const { line, text: content } of lines(text)) {
+      const bare = content.trim();
+      if (bare === "" || isPrompt(bare) || SUMMARY.test(bare)) continue;
+      const number = NUMBER.exec(bare)?.[1];
+      if (++seen > MAX_LINES || number === undefined) return unparsed.with({ rows: [] });
+      found.push({ line, count: Number(number) });
+    }
+    const [only] = found;
+    return unparsed.with({ rows: only === undefined || found.length > 1 ? [] : [{ ...only, of, ...(family === undefined ? {} : { family }) }] });
+  },
+  whole: () => false,
+});

@@ -1,0 +1,130 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { overlap, rangeOf } from "./ip-range.ts";
+import type { Link } from "./link.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * VXLAN devices that the CNI's agent misses and that are not there: somebody deleted them, or they could not be made.
+ *
+ *     felix/vxlan_mgr.go 712: Failed to configure VXLAN tunnel device, retrying... error=can't locate created vxlan device vxlan.calico
+ *     network.go:226] Failed to add vxlanRoute: no such device
+ */
+const Lost = z.object({
+  /** Of the agent's message, or of the MTU that it noted. */
+  line: z.int(),
+  interface: z.string(),
+  /** "" where the agent says nothing, and only the size that it noted for pods tells that they go through a tunnel. */
+  message: z.string(),
+  /** Seconds before the collection, where known. */
+  age: z.number().optional(),
+  /** "asked": a tool was asked for the device and did not find it. "listed": a list of all devices does not have it. */
+  seen: z.enum(["asked", "listed"]),
+});
+/** flannel's device is switched off, and all devices were listed: no other CNI has one, which would have left flannel's behind. The programs were not listed. */
+const Off = z.object({ line: z.int(), interface: z.string() });
+/** A bridge of pods without a device of flannel's or another CNI's: whether flannel needs one was not seen. */
+const Open = z.object({ line: z.int(), interface: z.string() });
+const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), open: z.array(Open) });
+type Lost = z.infer<typeof Lost>;
+
+interface Sources {
+  readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
+  readonly "absent-device"?: { rows: readonly { interface: string }[] };
+  readonly route?: { rows: readonly Route[] };
+  readonly "flannel-env"?: { rows: readonly (Row & { network?: string; subnet?: string; mtu?: number })[] };
+  readonly process?: { rows: readonly { command: string; defunct: boolean }[] };
+}
+
+/** What agents say while they want the device. Felix says the milder "Link not found" too where no node needs the tunnel. */
+const MISSED: readonly (readonly [RegExp, RegExp, string])[] = [
+  [/Failed (?:to )?configure VXLAN tunnel device/, /^vxlan\.calico$/, "vxlan.calico"],
+  [/(?:vxlanRoute|vxlan_network\.go|Failed to add route).{0,160}(?:no such device|network is down)/i, /^flannel\.\d{1,8}$/, "flannel.1"],
+];
+const FELIX = /Failed to get interface; it's down\/gone\..{0,60}ifaceName="?vxlan\.calico/;
+
+export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
+  id: "lost-overlay",
+  title: "VXLAN devices that the CNI's agent misses",
+  from: ["link", "agent-log", "absent-device", "route", "flannel-env", "process"],
+  optional: ["agent-log", "absent-device", "route", "flannel-env", "process"],
+  schema: LostOverlays,
+  derive(values: Sources, whole) {
+    const links = values.link?.rows ?? [];
+    const rows: Lost[] = [];
+    for (const entry of values["agent-log"]?.rows ?? []) {
+      const felix = FELIX.test(entry.message) && whole.has("route") && needsTunnel(values.route?.rows ?? []);
+      const known = felix ? MISSED[0] : MISSED.find(([pattern]) => pattern.test(entry.message));
+      if (known === undefined) continue;
+      const [, name, usual] = known;
+      const asked = (values["absent-device"]?.rows ?? []).find((row) => name.test(row.interface))?.interface;
+      if (links.some((row) => name.test(row.interface)) || (asked === undefined && !(whole.has("link") && links.length > 0))) continue;
+      const { message, age } = entry;
+      rows.push({
+        ...placed(entry),
+        interface: asked ?? usual,
+        message: message.slice(0, 1000),
+        ...present({ age }),
+        seen: asked === undefined ? "listed" : "asked",
+      });
+    }
+    const others = links.some((row) => OTHERS.test(row.interface));
+    const off = values.process !== undefined || others || !whole.has("link") ? [] : links.filter((row) => !row.up && FLANNEL.test(row.interface));
+    return {
+      rows: rows.length > 0 ? rows : unnoticed(values, whole),
+      off: off.map((row) => ({ ...placed(row), interface: row.interface })),
+      open: openOf(values, whole),
+    };
+  },
+});
+
+function openOf(values: Sources, whole: ReadonlySet<string>): { line: number; interface: string }[] {
+  const links = values.link?.rows ?? [];
+  const bridge = links.find((row) => row.interface === "cni0" && row.up);
+  const env = values["flannel-env"];
+  const seen = env !== undefined && (env.rows.length === 0 || (values.process !== undefined && whole.has("route") && whole.has("link")));
+  const devices = links.some((row) => row.interface.startsWith("flannel") || OTHERS.test(row.interface));
+  return bridge === undefined || seen || devices ? [] : [{ ...placed(bridge), interface: bridge.interface }];
+}
+
+const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
+/** Devices of the other CNIs. */
+const OTHERS = /^(?:cali[0-9a-f]{11}|vxlan\.calico|tunl0|cilium_|lxc|weave|datapath|kube-bridge|antrea-|ovn|eni[0-9a-f]{11}|azv)/;
+
+/** Bytes of VXLAN's headers. */
+const VXLAN = 50;
+
+/**
+ * flannel does not look after its device: without it, only what it noted is left. The size for pods is that of an interface without VXLAN's headers, its
+ * program runs, and neither a device of flannel's nor a route to other nodes' pods is there. All devices and routes must have been listed.
+ */
+function unnoticed(values: Sources, whole: ReadonlySet<string>): Lost[] {
+  const [env] = values["flannel-env"]?.rows ?? [];
+  const { link, route, process } = values;
+  const runs = (process?.rows ?? []).some((row) => !row.defunct && /^(?:flanneld|k3s|k3s-agent|k3s-server)$/.test(row.command));
+  const links = link?.rows ?? [];
+  const { network, subnet, mtu } = env ?? {};
+  if (env === undefined || network === undefined || subnet === undefined || mtu === undefined || !runs || !whole.has("link") || !whole.has("route")) return [];
+  const tunnelled = links.some((row) => row.up && row.mtu === mtu + VXLAN && !/^(?:lo|cni0|docker0|veth.*|br-.*|cali.*)$/.test(row.interface));
+  const pods = rangeOf(network);
+  const led = (route?.rows ?? []).some((row) => {
+    const range = row.gateway === undefined || row.prefix.endsWith("/0") ? undefined : rangeOf(row.prefix);
+    return pods !== undefined && range !== undefined && overlap(range, pods) !== "apart";
+  });
+  // the bridge has this range: pods are connected by flannel's plugin
+  const own = rangeOf(subnet.split("/")[0] ?? "");
+  const bridged = (route?.rows ?? []).some((row) => {
+    const range = row.gateway === undefined && row.interface === "cni0" ? rangeOf(row.prefix) : undefined;
+    return range !== undefined && own !== undefined && overlap(own, range) === "inside";
+  });
+  if (!tunnelled || led || !bridged || links.some((row) => row.interface.startsWith("flannel"))) return [];
+  return [{ ...placed(env), interface: "flannel.1", message: "", seen: "listed" }];
+}
+
+/** The node has pods of Calico's, and no way at all to those of other nodes: with routes over the network below nothing is missing. */
+const needsTunnel = (routes: readonly Route[]): boolean =>
+  routes.some((row) => row.type === "blackhole" && /^(?:80|bird)$/.test(row.protocol ?? "")) &&
+  !routes.some((row) => row.gateway !== undefined && /^(?:80|bird)$/.test(row.protocol ?? ""));

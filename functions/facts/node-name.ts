@@ -1,0 +1,49 @@
+import type { Capture } from "./capture.ts";
+import { commandLine, isPromptLine } from "./command.ts";
+
+const NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/i;
+const STATIC = /^\s{0,20}(?:Static|Transient) hostname: (\S{1,253})$/gm;
+/** `root@wk-1:~# `, `[root@wk-1 ~]# `. */
+const PROMPT = /^\s{0,8}\[?[\w.-]{1,64}@([\w.-]{1,64})[\s:\]]/;
+/** What a machine is called that was never given a name. */
+const NOBODY = new Set(["localhost", "localhost.localdomain", "(none)", "linux"]);
+
+/**
+ * What the node of a capture is called: the capture's target, what `hostname`, `hostnamectl` and `uname` printed, and the prompts that people copied along with
+ * commands. Lower case, each once. A prompt before kubectl or ssh is left out: those ask about other nodes, too, often from another machine.
+ */
+export function nodeNames(capture: Capture): string[] {
+  const names = new Set<string>([capture.target.toLowerCase()]);
+  for (const output of capture.outputs) {
+    const { argv, foreign } = commandLine(output.argv ?? output.command);
+    if (foreign) continue;
+    const text = output.text.slice(0, 2000);
+    const prompts = remote(argv) ? [] : [output.command, text.trimStart().split("\n", 1)[0] ?? ""].map(promptHost);
+    for (const name of [...printed(argv, text), ...prompts]) {
+      if (name !== undefined && NAME.test(name) && !NOBODY.has(name.toLowerCase())) names.add(name.toLowerCase());
+    }
+  }
+  return [...names];
+}
+
+/**
+ * True if a node is called so: the same name, or one is the other without its domain ("wk-1" and "wk-1.example.org"). Addresses, which some clusters use as names, only as a whole.
+ */
+export function isCalled(names: readonly string[], name: string): boolean {
+  const wanted = name.toLowerCase();
+  return names.some((own) => own === wanted || (/[a-z]/.test(`${own}${wanted}`) && (own.startsWith(`${wanted}.`) || wanted.startsWith(`${own}.`))));
+}
+
+const promptHost = (line: string): string | undefined => (isPromptLine(line) ? PROMPT.exec(line)?.[1] : undefined);
+
+const remote = (argv: readonly string[]): boolean => /^(?:kubectl|oc|k3s|ssh|crictl|docker)$/.test(argv[0] ?? "");
+
+function printed(argv: readonly string[], text: string): (string | undefined)[] {
+  const first = text.trim().split("\n", 1)[0]?.trim() ?? "";
+  const all = argv.slice(1).join(" ");
+  if (argv[0] === "hostname") return /^(?:-[fs]|--fqdn|--short|--long)?$/.test(all) ? [first] : [];
+  if (argv[0] === "cat" && all === "/etc/hostname") return [first];
+  if (argv[0] === "hostnamectl") return /^(?:status)?$/.test(all) ? [...text.matchAll(STATIC)].map((match) => match[1]) : [];
+  if (argv[0] !== "uname") return [];
+  return all === "-n" ? [first] : /^(?:-a|--all)$/.test(all) ? [/^Linux (\S{1,253}) \d/m.exec(text)?.[1]] : [];
+}

@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { isPrompt } from "./paste.ts";
+
+/**
+ * What became of pings that somebody sent, from the node or from a pod. netcheck itself sends none. A row per run.
+ *
+ *     PING 10.244.0.9 (10.244.0.9) 1372(1400) bytes of data.
+ *     2 packets transmitted, 0 received, 100% packet loss, time 1009ms
+ */
+const Run = z.object({
+  line: z.int(),
+  /** Address that was pinged. */
+  target: z.string(),
+  /** Bytes behind the ICMP header; the packet has 28 more, of IPv6 48. */
+  size: z.int(),
+  /** The packets may not be cut into fragments (-M do). */
+  whole: z.boolean(),
+  sent: z.int(),
+  received: z.int(),
+  /** Lines that say that a packet is too large for an interface on the way: "Message too long", "Frag needed". */
+  tooLarge: z.int(),
+});
+const Runs = z.object({ rows: z.array(Run) });
+type Run = z.infer<typeof Run>;
+
+// iputils; with -I an interface and an address stand in between; BusyBox, and iputils for IPv6, print the size alone
+const HEADER =
+  /^PING \S{1,255} ?\(([^()\s]{2,45})\)(?:(?: from \S{1,60}(?: \S{1,20})?)?:? )(\d{1,5})(?:\(\d{1,5}\) bytes of data\.?|(?: data)? bytes(?: of data)?\.?)/;
+const HEADER_NAMELESS = /^PING ([0-9a-fA-F:.]{2,45}) (\d{1,5})\(\d{1,5}\) bytes of data/;
+const RESULT = /^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received/;
+const TOO_LARGE = /message too (?:long|large)|frag(?:mentation)? needed|packet too big/i;
+/** Answers, remarks and statistics: what else ping prints. */
+const FRAME =
+  /^(?:\d{1,6} bytes from |From \S|64 bytes|--- .{1,260} ---$|(?:rtt|round-trip) min|pipe \d|\^C|ping: |ping6: |connect: |sendmsg: |RTNETLINK |Warning: |no answer yet for |command terminated with exit code \d|.{0,80}: icmp_seq)/;
+
+export const ping = defineFact({
+  id: "ping",
+  title: "Pings that somebody sent, by size (pasted only)",
+  commands: [],
+  anywhere: true,
+  recognize(argv): View | undefined {
+    if (!/^ping[46]?$/.test(argv[0] ?? "") || argv.length < 2) return undefined;
+    const whole = argv.some((word, i) => word === "-Mdo" || (word === "-M" && argv[i + 1] === "do"));
+    return { format: whole ? "whole" : "any", complete: true, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 };
+  },
+  schema: Runs,
+  answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
+  parse({ text, view }) {
+    const unparsed = new UnparsedLines();
+    const rows: Run[] = [];
+    let current: Run | undefined;
+    for (const { line, text: content } of lines(text)) {
+      const bare = content.trim();
+      const header = HEADER.exec(bare) ?? HEADER_NAMELESS.exec(bare);
+      const result = header === null ? RESULT.exec(bare) : null;
+      if (header !== null && addressFamily(header[1] as string) !== undefined) {
+        current = { line, target: header[1] as string, size: Number(header[2]), whole: view.format === "whole", sent: 0, received: 0, tooLarge: 0 };
+      } else if (result !== null && current !== undefined) {
+        rows.push({ ...current, sent: Number(result[1]), received: Number(result[2]) });
+        current = undefined;
+      } else if (TOO_LARGE.test(bare)) {
+        if (current !== undefined) current.tooLarge++;
+      } else if (!FRAME.test(bare) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+  // the same run may have been pasted for each size
+  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
+  whole: () => true,
+});

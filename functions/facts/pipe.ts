@@ -1,0 +1,16 @@
+import { words } from "./command.ts";
+
+/** What a person piped an output into, its words joined with single blanks: "grep CLOSE_WAIT | wc -l"; "" if into nothing. Commands behind `;` and `&&` are cut off. */
+export function pipeOf(command: string): string {
+  const all = words(command);
+  const start = all.indexOf("|");
+  if (start === -1) return "";
+  const behind = all.slice(start + 1);
+  const end = behind.findIndex((word) => word === ";" || word === "&");
+  return (end === -1 ? behind : behind.slice(0, end)).join(" ");
+}
+
+const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0,6}c[a-zA-Z]{0,6} .{1,200})$/;
+
+/** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */
+export const isLineCount = (pipe: string): boolean => COUNTS.test(pipe);

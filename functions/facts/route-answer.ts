@@ -1,0 +1,85 @@
+import { z } from "zod";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ROUTE_TABLES } from "./ip-command.ts";
+import { readFamily } from "./mask.ts";
+import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
+import { wordsOf } from "./words.ts";
+
+/**
+ * What the kernel answered to `ip route get`: the route of one packet. netcheck asks nothing, it looks routes up itself (route-lookup).
+ *
+ *     198.51.100.9 from 172.31.8.21 via 10.60.4.1 dev ens160 table 52 src 10.60.4.21 uid 0
+ *         cache
+ */
+const Answer = z.object({
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  destination: z.string(),
+  /** The source that was asked for; left out if none was. */
+  from: z.string().optional(),
+  gateway: z.string().optional(),
+  interface: z.string(),
+  /** "main" where none is named, except for local answers of old kernels. */
+  table: z.string(),
+  /** Where the packet was said to come in. */
+  inputInterface: z.string().optional(),
+  preferredSource: z.string().optional(),
+});
+const Answers = z.object({ rows: z.array(Answer) });
+type Answer = z.infer<typeof Answer>;
+
+const FRAME = /^(?:cache\b.{0,200}|RTNETLINK answers: .{1,80}|Error: .{1,120}|expires .{1,80})$/;
+/** Where the packet came in stands on the second line. */
+const INPUT = /^\s{1,8}cache\b.{0,60}? iif (\S{1,15})/;
+const TYPES = new Set(["local", "broadcast", "unicast", "multicast", "anycast"]);
+
+export const routeAnswer = defineFact({
+  id: "route-answer",
+  title: "What the kernel answered to `ip route get` (pasted only)",
+  commands: [],
+  recognize(argv): View | undefined {
+    if (argv[0] !== "ip") return undefined;
+    const words = argv.slice(1).filter((word) => !/^-(?:[46od]|o?d?|family|details|oneline)$/.test(word));
+    if (!/^r(?:o(?:u(?:t(?:e)?)?)?)?$/.test(words[0] ?? "") || !/^g(?:et?)?$/.test(words[1] ?? "")) return undefined;
+    return { format: "text", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 };
+  },
+  schema: Answers,
+  // "RTNETLINK answers: Network is unreachable" is an answer without a route
+  answered: () => true,
+  parse({ text }) {
+    const unparsed = new UnparsedLines();
+    const rows: Answer[] = [];
+    for (const { line, text: content } of lines(text)) {
+      const row = answerOf(line, wordsOf(content));
+      const previous = rows.at(-1);
+      const input = INPUT.exec(content)?.[1];
+      if (row !== undefined) rows.push(row);
+      else if (input !== undefined && previous?.line === line - 1) previous.inputInterface = input;
+      else if (content.trim() !== "" && !FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+    }
+    return unparsed.with({ rows });
+  },
+  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
+  whole: () => true,
+});
+
+function answerOf(line: number, words: readonly string[]): Answer | undefined {
+  let at = TYPES.has(words[0] ?? "") ? 1 : 0;
+  const destination = words[at++] ?? "";
+  const family = readFamily(destination, "ipv4");
+  if (family === undefined) return undefined;
+  const values = new Map<string, string>();
+  while (at + 1 < words.length && words[at] !== "cache") {
+    const word = words[at] as string;
+    // "via inet6 fe80::1": a gateway of the other family
+    if (word === "via" && /^inet6?$/.test(words[at + 1] as string)) at++;
+    values.set(word, words[at + 1] ?? "");
+    at += 2;
+  }
+  const name = values.get("dev");
+  if (name === undefined) return undefined;
+  const table = values.get("table");
+  const shown = { gateway: values.get("via"), from: values.get("from"), inputInterface: values.get("iif"), preferredSource: values.get("src") };
+  return { line, family, destination, interface: name, table: table === undefined ? "main" : (ROUTE_TABLES.get(table) ?? table), ...present(shown) };
+}

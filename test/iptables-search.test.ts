@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { read } from "./readings.ts";
+
+const SAVE = `-A KUBE-SEP-AAAAAAAAAAAAAAAA -s 10.0.1.5/32 -m comment --comment "kube-system/kube-dns:dns" -j KUBE-MARK-MASQ
+-A KUBE-SEP-AAAAAAAAAAAAAAAA -p udp -m comment --comment "kube-system/kube-dns:dns" -m udp -j DNAT --to-destination 10.0.1.5:53
+-A KUBE-SERVICES -d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 -j KUBE-SVC-TCOU7JCQXEZGVUNU
+-A KUBE-SVC-TCOU7JCQXEZGVUNU -m comment --comment "kube-system/kube-dns:dns -> 10.0.1.5:53" -j KUBE-SEP-AAAAAAAAAAAAAAAA
+`;
+const whole = (command: string, text = SAVE, truncated = false): string[] =>
+  read("iptables", { command, text, truncated })
+    .value.chains.filter((chain: { complete: boolean }) => chain.complete)
+    .map((chain: { name: string }) => chain.name);
+
+test.each(["grep kube-dns:dns", "grep -w 'kube-system/kube-dns:dns'", "egrep -i kube-dns", "grep -n -F kube-system/"])(
+  "a search for the service leaves out no rule of its chains: %s",
+  (filter) => {
+    expect(whole(`iptables-save -t nat | ${filter}`)).toEqual(["KUBE-SEP-AAAAAAAAAAAAAAAA", "KUBE-SVC-TCOU7JCQXEZGVUNU"]);
+  },
+);
+
+test.each([
+  "grep 10.0.1.5",
+  "grep -E '10.96.0.10|10.0.1.5'",
+  "grep kube-dns:dns | head -20",
+  "grep -m 3 kube-dns:dns",
+  "grep -v kube-dns:dns",
+  "grep KUBE-SVC-TCOU",
+])("any other search may leave out some: %s", (filter) => {
+  expect(whole(`iptables-save -t nat | ${filter}`)).toEqual([]);
+});
+
+test("nothing is told of an output that was cut, or that holds another command", () => {
+  expect(whole("iptables-save -t nat | grep kube-dns:dns", SAVE, true)).toEqual([]);
+  expect(whole("iptables-save -t nat | grep kube-dns:dns", `${SAVE}root@node1:~# iptables-save -t nat | grep 10.0.1.5\n`)).toEqual([]);
+});
+
+test("a chain whose last rule is missing, or that two services share, is not whole", () => {
+  const withoutEnd = SAVE.replace('10.0.1.5:53" -j KUBE-SEP', '10.0.1.5:53" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP');
+  expect(whole("iptables-save -t nat | grep kube-dns", withoutEnd)).toEqual(["KUBE-SEP-AAAAAAAAAAAAAAAA"]);
+  expect(whole("iptables-save -t nat | grep kube-dns", SAVE.replace('"kube-system/kube-dns:dns" -j', '"kube-system/kube-dns:tcp" -j'))).toEqual([
+    "KUBE-SVC-TCOU7JCQXEZGVUNU",
+  ]);
+});

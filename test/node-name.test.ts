@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { captureOf } from "../functions/facts/capture.ts";
+import { isCalled, nodeNames } from "../functions/facts/node-name.ts";
+
+/** The names of a node in a capture of these commands and outputs. */
+function names(target: string, outputs: readonly (readonly [command: string, text: string])[]): string[] {
+  const files = outputs.map(([command], i) => ({ command, file: String(i) }));
+  return nodeNames(
+    captureOf({ schema: "netcheck.capture/1", target: { name: target }, outputs: files }, (file) => ({
+      text: outputs[Number(file)]?.[1] ?? "",
+      truncated: false,
+    })),
+  );
+}
+
+test("a node is called as the capture, its own programs and the prompts before its commands say", () => {
+  expect(names("case-17", [["hostname -f", "WK-1.example.org\n"]])).toEqual(["case-17", "wk-1.example.org"]);
+  expect(names("case-17", [["uname -a", "Linux wk-2 6.1.0-18-amd64 #1 SMP x86_64 GNU/Linux\n"]])).toEqual(["case-17", "wk-2"]);
+  expect(names("case-17", [["uname -n", "wk-2\n"]])).toEqual(["case-17", "wk-2"]);
+  expect(names("case-17", [["cat /etc/hostname", "wk-2\n"]])).toEqual(["case-17", "wk-2"]);
+  expect(names("case-17", [["hostnamectl", "   Static hostname: wk-3\n         Icon name: computer-vm\n"]])).toEqual(["case-17", "wk-3"]);
+  expect(names("case-17", [["[root@wk-4 ~]# ip a", ""]])).toEqual(["case-17", "wk-4"]);
+  expect(names("case-17", [["ip a", "root@wk-5:~# ip a\n1: lo: <LOOPBACK>\n"]])).toEqual(["case-17", "wk-5"]);
+});
+
+test("it is not called as where somebody asked about it, nor as a machine without a name", () => {
+  expect(names("n1", [["root@cp-1:~# kubectl get node wk-1 -o yaml", ""]])).toEqual(["n1"]);
+  expect(names("n1", [["kubectl exec web-0 -- hostname", "web-0\n"]])).toEqual(["n1"]);
+  expect(names("n1", [["hostname -i", "192.0.2.7\n"]])).toEqual(["n1"]);
+  expect(names("n1", [["hostname", "localhost\n"]])).toEqual(["n1"]);
+  expect(names("n1", [["uname -r", "6.1.0-18-amd64\n"]])).toEqual(["n1"]);
+});
+
+test("a name is the same with and without its domain, and an address only as a whole", () => {
+  expect(isCalled(["wk-1"], "WK-1.example.org")).toBe(true);
+  expect(isCalled(["wk-1.example.org"], "wk-1")).toBe(true);
+  expect(isCalled(["wk-1"], "wk-10")).toBe(false);
+  expect(isCalled(["wk-1.example.org"], "wk-1.example.net")).toBe(false);
+  expect(isCalled(["192.0.2.7"], "192.0.2.7")).toBe(true);
+  expect(isCalled(["192"], "192.0.2.7")).toBe(false);
+});
