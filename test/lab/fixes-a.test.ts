@@ -239,7 +239,10 @@ iptables -t raw -A OUTPUT -s 169.254.20.10 -p udp --sport 53 -j NOTRACK`,
     // they come back behind each other, in another order: no packet fits two of them
     state: `${iptablesState} | sort`,
     works: "! iptables-save -t raw | grep -e '-d 10.96.0.10'",
-    gone: "ip addr add 169.254.20.10/32 dev cni0",
+    // the cache is back when somebody listens
+    gone: `ip addr add 169.254.20.10/32 dev cni0
+timeout 30 nc -lu 169.254.20.10 53 </dev/null >/dev/null 2>&1 &
+until ss -lun | grep -qF ' 169.254.20.10:53 '; do sleep 0.1; done`,
   },
   {
     rule: "conntrack-table-full",
@@ -267,8 +270,18 @@ for host in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do ip neigh add 10.244.3
     rule: "ipvs-conn-reuse",
     name: "an old kernel",
     settings: "net.ipv4.vs.conn_reuse_mode = 1\nnet.ipv4.vs.conntrack = 1",
+    // this kernel has no IPVS: its list of virtual servers is a text. All servers take connections, so that with 0 none goes to one that is gone
     fault: `ip link add kube-ipvs0 type bridge
-printf '#!/bin/sh\\necho "Linux node1 4.19.0-25-amd64 #1 SMP Debian 4.19.289-2 (2023-08-08) x86_64 GNU/Linux"\\n' >/usr/local/sbin/uname && chmod +x /usr/local/sbin/uname`,
+printf '#!/bin/sh\\necho "Linux node1 4.19.0-25-amd64 #1 SMP Debian 4.19.289-2 (2023-08-08) x86_64 GNU/Linux"\\n' >/usr/local/sbin/uname && chmod +x /usr/local/sbin/uname
+cat >/usr/local/sbin/ipvsadm <<'PROGRAM'
+#!/bin/sh
+echo "IP Virtual Server version 1.2.1 (size=4096)"
+echo "Prot LocalAddress:Port Scheduler Flags"
+echo "  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn"
+echo "TCP  10.96.201.44:80 rr"
+echo "  -> 10.244.3.5:8080              Masq    1      3          412"
+PROGRAM
+chmod +x /usr/local/sbin/ipvsadm`,
     parameters: {},
     state: "sysctl net.ipv4.vs.conn_reuse_mode",
     gone: "sysctl -w net.ipv4.vs.conn_reuse_mode=0",
