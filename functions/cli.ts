@@ -1,5 +1,5 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
-// The first line: rows are kept, so a large nursery only copies them once more (docs/performance.md).
+#!/usr/bin/env -S node --min-semi-space-size=16 --max-semi-space-size=16
+// The first line: a nursery (MB) that need not grow first, and that is not too large for rows that are kept (docs/performance.md).
 import module from "node:module";
 
 // a command is short: reading and compiling its code takes most of the time

@@ -1,11 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Diagnosis } from "../../functions/rules/diagnosis.ts";
+import { netcheckCommand } from "./command.ts";
 import { kubeRules } from "./kube-rules.ts";
 import { type Figure, median, ms, run, sideBySide, times } from "./measure.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 const ROUNDS = 5;
 const RULES = 50_000;
 
@@ -16,10 +15,11 @@ export async function benchDiagnose(folder: string): Promise<Figure[]> {
   const big = writeCapture(join(folder, "big"), text);
   const small = writeCapture(join(folder, "small"), kubeRules(0));
   const file = join(big, "outputs/iptables-save.txt");
+  const netcheck = await netcheckCommand();
   const diagnose = (capture: string) => async () => {
     // how much memory it took is only known inside
     const peak = `data:text/javascript,process.on("exit",()=>process.stderr.write("peak "+process.resourceUsage().maxRSS))`;
-    const { wallMs, stdout, stderr } = await run([process.execPath, "--import", peak, join(root, "functions/cli.ts"), "diagnose", capture, "--json"]);
+    const { wallMs, stdout, stderr } = await run([...netcheck.slice(0, -1), "--import", peak, ...netcheck.slice(-1), "diagnose", capture, "--json"]);
     const { stats, unparsed } = JSON.parse(stdout) as Diagnosis;
     if (unparsed.length > 0) throw new Error(`bench: unparsed lines: ${JSON.stringify(unparsed)}`);
     return { wallMs, bytes: stats.bytes, innerMs: stats.ms, peakMb: Number(/peak (\d+)/.exec(stderr)?.[1]) / 1000 };

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundleCli } from "../../infra/cli.ts";
+import { netcheckCommand } from "./command.ts";
 import { ipRoute, iptablesList, routeTable } from "./listings.ts";
 import { type Figure, median, ms, run, sideBySide, times } from "./measure.ts";
 
@@ -46,7 +46,7 @@ export async function benchJc(folder: string): Promise<Figure[]> {
     const what = "facts against jc";
     return [{ what, measured: "not measured: jc is not installed (apt-get install jc)", baseline: "–", ratio: "–", target: "–" }];
   }
-  const cli = await bundleCli();
+  const netcheck = (await netcheckCommand()).map((word) => `"${word}"`).join(" ");
   const figures: Figure[] = [];
   for (const [i, { command, parser, text, target, size }] of CASES.entries()) {
     const file = join(folder, `jc-${i}.txt`);
@@ -56,7 +56,7 @@ export async function benchJc(folder: string): Promise<Figure[]> {
     const sh = async (script: string): Promise<number> => (await run(["sh", "-c", script])).wallMs;
     const { ours, baseline } = await sideBySide(
       text.length > 1e6 ? 5 : 9,
-      () => sh(`"${process.execPath}" "${cli}" facts parse "${file}" --command "${command}" --json > /dev/null`),
+      () => sh(`${netcheck} facts parse "${file}" --command "${command}" --json > /dev/null`),
       () => sh(`jc ${parser} < "${theirs}" > /dev/null`),
     );
     const [a, b] = [median(ours), median(baseline)];

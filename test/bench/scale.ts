@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundleChild } from "./child.ts";
+import { nodeFlags } from "./command.ts";
 import { kubeRules } from "./kube-rules.ts";
 import { type Figure, median, ms, run, sideBySide, times } from "./measure.ts";
 
@@ -69,15 +70,13 @@ export async function benchScale(folder: string): Promise<Figure[]> {
   return figures;
 }
 
-// as functions/cli.ts sets it
-const NURSERY = ["--max-semi-space-size=4"];
 const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
 
 const innerOf =
   (child: string) =>
   (capture: string, ruleset: number, mode = "cold") =>
   async (): Promise<Inner> =>
-    JSON.parse((await run([process.execPath, "--max-old-space-size=4096", ...NURSERY, child, runbooks, capture, String(ruleset), mode])).stdout) as Inner;
+    JSON.parse((await run([process.execPath, "--max-old-space-size=4096", ...nodeFlags(), child, runbooks, capture, String(ruleset), mode])).stdout) as Inner;
 
 const bareSplit = (file: string) => async (): Promise<number> => {
   const source = `const t=performance.now();const n=require("fs").readFileSync(${JSON.stringify(file)},"utf8").split("\\n").length;console.log(performance.now()-t,n)`;
