@@ -31,31 +31,39 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
   from: ["iptables"],
   schema: DuplicateRules,
   derive({ iptables }: { readonly iptables?: Iptables }) {
+    const all = iptables?.rows ?? [];
     const rows: DuplicateRules["rows"] = [];
-    let seen = new Map<string, { readonly row: IptablesRow; count: number }>();
-    const flush = (): void => {
-      for (const { row, count } of seen.values()) {
-        if (count < MIN_COUNT) continue;
-        const { line, family, backend, table, chain, target, spec } = row;
-        const { output } = row as Row;
-        rows.push({ line, family, backend, table, chain, rule: spec, count, ...present({ target, output }) });
-      }
-      seen = new Map();
-    };
     // the rules of a chain stand together
-    let last: IptablesRow | undefined;
-    for (const row of iptables?.rows ?? []) {
-      if (last !== undefined && !sameChain(last, row)) flush();
-      last = row;
-      if (!showsAll(row)) continue;
-      const known = seen.get(row.spec);
-      if (known === undefined) seen.set(row.spec, { row, count: row.copies ?? 1 });
-      else known.count += row.copies ?? 1;
+    for (let start = 0; start < all.length; ) {
+      const first = all[start] as IptablesRow;
+      let copied = false;
+      let end = start;
+      for (let row: IptablesRow | undefined = first; row !== undefined && sameChain(first, row); row = all[++end]) copied ||= row.copies !== undefined;
+      // nearly all chains of kube-proxy are too short
+      if (copied || end - start >= MIN_COUNT) for (const row of repeated(all.slice(start, end))) rows.push(row);
+      start = end;
     }
-    flush();
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
   },
 });
+
+/** Of the rules of one chain those that stand in it often enough. */
+function repeated(chain: readonly IptablesRow[]): DuplicateRules["rows"] {
+  const seen = new Map<string, { readonly row: IptablesRow; count: number }>();
+  for (const row of chain) {
+    if (!showsAll(row)) continue;
+    const known = seen.get(row.spec);
+    if (known === undefined) seen.set(row.spec, { row, count: row.copies ?? 1 });
+    else known.count += row.copies ?? 1;
+  }
+  return [...seen.values()]
+    .filter(({ count }) => count >= MIN_COUNT)
+    .map(({ row, count }) => {
+      const { line, family, backend, table, chain: name, target, spec } = row;
+      const { output } = row as Row;
+      return { line, family, backend, table, chain: name, rule: spec, count, ...present({ target, output }) };
+    });
+}
 
 const sameChain = (a: IptablesRow, b: IptablesRow): boolean => a.chain === b.chain && a.table === b.table && a.backend === b.backend && a.family === b.family;
 

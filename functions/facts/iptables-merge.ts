@@ -93,8 +93,8 @@ function content(views: readonly Settled[], family: Family, backend: Backend): S
 }
 
 function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
-  const chains: IptablesChain[] = [];
-  const rows: IptablesRow[] = [];
+  let chains: IptablesChain[] = [];
+  let rows: IptablesRow[] = [];
   for (const family of ["ipv4", "ipv6"] as const) {
     if (!views.some((view) => view.chains.some((chain) => chain.family === family))) continue;
     const unnamed = aliasOfUnnamed(views, family);
@@ -107,8 +107,8 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
     if (only === undefined) continue;
     if (candidates.length === 1) {
       const all = only.chains.every(shows);
-      for (const chain of only.chains) if (all || shows(chain)) chains.push(chain);
-      for (const row of only.rows) if (all || shows(row)) rows.push(row);
+      chains = chains.concat(all ? only.chains : only.chains.filter(shows));
+      rows = rows.concat(all ? only.rows : only.rows.filter(shows));
       continue;
     }
     const keyOf = (backend: Backend, table: string, chain: string) => `${used.size > 1 ? backendOf(backend) : ""} ${table} ${chain}`;

@@ -169,17 +169,25 @@ function indexOf(rows: readonly Row[], field: string): Index {
   let index = fields.get(field);
   if (index === undefined) {
     const places = new Map<string, number[]>();
-    const add = (value: unknown, place: number): void => {
-      if (typeof value !== "string") return;
-      const group = places.get(value);
-      if (group === undefined) places.set(value, [place]);
-      else group.push(place);
+    const groupOf = (value: unknown): number[] | undefined => {
+      if (typeof value !== "string") return undefined;
+      let group = places.get(value);
+      if (group === undefined) {
+        group = [];
+        places.set(value, group);
+      }
+      return group;
     };
+    // rows that stand together are often alike
+    let [last, group]: [unknown, number[] | undefined] = [undefined, undefined];
     rows.forEach((row, place) => {
       // past the view: texts are the same in the row behind it
       const value = row[SOURCE][field];
-      if (Array.isArray(value)) for (const member of new Set(value)) add(member, place);
-      else add(value, place);
+      if (Array.isArray(value)) for (const member of value.length > 1 ? new Set(value) : value) groupOf(member)?.push(place);
+      else {
+        if (value !== last) [last, group] = [value, groupOf(value)];
+        group?.push(place);
+      }
     });
     index = places;
     fields.set(field, index);
