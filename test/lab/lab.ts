@@ -6,8 +6,8 @@ import { join } from "node:path";
 export const incidents = ["s1", "s2", "s3", "s4", "s5"] as const;
 export type Incident = (typeof incidents)[number];
 
-/** `fault --link` (S3: attached through a bpf_link) and `fault --absent` (S4: the sysctl does not exist). */
-export type Variant = "link" | "absent";
+/** `fault --link` (S3: attached through a bpf_link), `fault --orphan` (S3: no agent any more), and `fault --absent` (S4: the sysctl does not exist). */
+export type Variant = "link" | "orphan" | "absent";
 
 const root = "/run/netcheck-lab";
 const scripts = import.meta.dirname;

@@ -2,6 +2,7 @@
 # S3: a stale socket-LB program, with its own stale map, is attached to the cgroup before the current one.
 # fault           attached as Cilium < 1.14 does (bpf_prog_attach); its pins are gone
 # fault --link    attached through a bpf_link, as newer Cilium does
+# fault --orphan  Cilium has gone, and Calico with kube-proxy is in its place; the old program is still attached, alone
 . "$(dirname "$0")/lib.sh"
 POD=$(namespace pod) BACKEND=$(namespace backend)
 SERVICE=172.17.93.4 BACKEND_IP=172.16.109.127
@@ -70,8 +71,25 @@ fault() {
   else
     attach $OLD
   fi
-  attach $NEW
+  if [ "${1-}" = --orphan ]; then
+    replace_cilium
+  else
+    attach $NEW
+  fi
   on_node rm $OLD/cilium_lb4_services_v2 $OLD/cilium_lb4_backends_v3 $OLD/cil_sock4_connect
+}
+
+# The pod is on an interface of Calico's, and kube-proxy translates the service. The pins of the last agent are gone.
+replace_cilium() {
+  on_node rm -r $NEW $GLOBALS
+  ip -n "$N" link set lxcpod down
+  ip -n "$N" link set lxcpod name cali5f3a1c20d7e
+  ip -n "$N" link set cali5f3a1c20d7e up
+  ip -n "$N" route add 172.16.168.150/32 dev cali5f3a1c20d7e
+  on_node iptables -t nat -N KUBE-SERVICES
+  on_node iptables -t nat -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+  on_node iptables -t nat -A KUBE-SERVICES -d $SERVICE/32 -p tcp -m comment --comment "shop/backend cluster IP" -m tcp --dport 8080 \
+    -j DNAT --to-destination $BACKEND_IP:8080
 }
 
 main "$@"

@@ -190,6 +190,7 @@ const CASES: { incident: Incident; variant?: Variant }[] = [
   { incident: "s2" },
   { incident: "s3" },
   { incident: "s3", variant: "link" },
+  { incident: "s3", variant: "orphan" },
   { incident: "s4" },
   { incident: "s4", variant: "absent" },
   { incident: "s5" },
