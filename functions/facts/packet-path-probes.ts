@@ -81,6 +81,9 @@ function networkOf(name: string): Pick<PodInterface, "network" | "kind"> | undef
   return LXD_BRIDGE.test(name) ? { network: "lxd", kind: "bridge" } : undefined;
 }
 
+/** Whose traffic comes and goes by an interface of this name, tunnels between nodes included; undefined for the node's own. */
+export const trafficOf = (name: string): Network | undefined => (POD_OVERLAY.test(name) ? "kubernetes" : networkOf(name)?.network);
+
 /** The interfaces behind which pods, containers and machines are. A veth with a route to one address is a pod's too (ptp, kindnet). Those that are down are left out. */
 export function podInterfaces(view: NodeView): PodInterface[] {
   const rows = new Map<string, Row>();

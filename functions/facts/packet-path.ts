@@ -4,9 +4,10 @@ import type { Ipset } from "./ipset.ts";
 import type { Iptables } from "./iptables-row.ts";
 import type { Nft } from "./nft-row.ts";
 import { iptablesBases } from "./packet-path-iptables.ts";
+import { keeperOf } from "./packet-path-keeper.ts";
 import { nftBases } from "./packet-path-nft.ts";
 import type { Packet } from "./packet-path-packet.ts";
-import { type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod } from "./packet-path-probes.ts";
+import { type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod, trafficOf } from "./packet-path-probes.ts";
 import { type BaseChain, type Decision, type PathRule, walkPacket } from "./packet-path-walk.ts";
 import { present } from "./present.ts";
 
@@ -47,10 +48,14 @@ const PathRow = z.object({
   chain: z.string(),
   /** No rule decided, but the policy of the chain. */
   byPolicy: z.boolean(),
+  /** Which program keeps the chain or table that decided, where its name tells ("kubernetes", "calico", "docker", …); absent for the host's own. */
+  keeper: z.string().optional(),
   /** The chains on the way to it. */
   via: z.array(z.string()),
   /** Of "drop", "reject" and "undetermined": the chains in which it is or may be dropped, "FORWARD policy", "?" for what is not known. */
   blockers: z.array(z.string()),
+  /** Those of the blockers that no program keeps. */
+  foreignBlockers: z.array(z.string()),
   /** The rule as text; empty for a policy. */
   rule: z.string(),
   /** Of "drop" and "reject" by a rule: without this rule the packet would get through this owner. */
@@ -75,6 +80,9 @@ const Logged = z.object({
   inInterface: z.string().optional(),
   /** Absent for packets to the node itself. */
   outInterface: z.string().optional(),
+  /** Whose interfaces they are, as in a probe; absent for the node's own. */
+  inNetwork: z.string().optional(),
+  outNetwork: z.string().optional(),
   source: z.string(),
   destination: z.string(),
   /** As printed: "TCP", "UDP", "ICMP", a number. */
@@ -187,7 +195,12 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
     const match = row.message.includes("IN=") ? LOGGED.exec(row.message) : null;
     if (match === null) continue;
     const [, prefix = "", inInterface, outInterface, source = "", destination = "", protocol = "", port] = match;
-    const interfaces = { inInterface: inInterface || undefined, outInterface: outInterface || undefined };
+    const interfaces = {
+      inInterface: inInterface || undefined,
+      outInterface: outInterface || undefined,
+      inNetwork: trafficOf(inInterface ?? ""),
+      outNetwork: trafficOf(outInterface ?? ""),
+    };
     const destinationPort = port === undefined ? undefined : Number(port);
     found.push({ ...placeOf(row), prefix: prefix.trim(), source, destination, protocol, ...present({ ...interfaces, destinationPort, age: row.age }) });
   }
@@ -232,9 +245,11 @@ function toRow({ name, network, overlay, packet }: ReturnType<typeof probesOf>[n
     byPolicy,
     via: [...via],
     blockers: [...blockers],
+    foreignBlockers: blockers.filter((blocker) => keeperOf("", blocker) === undefined),
     rule: byPolicy ? "" : (row.spec ?? ""),
     acceptedOtherwise: otherwise === "accept",
     ...present({
+      keeper: keeperOf(owner, chain),
       overlay,
       inInterface: shown(packet.inInterface),
       outInterface: shown(packet.outInterface),
