@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { assembly } from "../assembly.ts";
 import { lambdaWork } from "../durable/lambda-work.ts";
 import { sharedImporter } from "../imports/shared.ts";
-import { loadCatalogue } from "../rules/load.ts";
+import { loadCatalogue, ownSecrets } from "../rules/load.ts";
 import { slackClient } from "../slack/client.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
@@ -62,6 +62,7 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
   const tokenOf = clusterSecrets(variables);
   const transports = transportsOf(() => clusters, tokenOf);
   const parts = { client, store, render, draw, log, pace: pace(), config, transports, secret: tokenOf };
+  const catalogue = loadCatalogue(join(root, "runbooks"), { tolerant: true });
   const ports: Ports = {
     ...assembly({ ...parts, unavailable: 'on AWS: use "ssm" or "debug-pod"' }),
     work: lambdaWork({ functionName: required("TRIAGE_FUNCTION"), qualifier: required("TRIAGE_QUALIFIER") }),
@@ -70,10 +71,10 @@ export async function assembleAws(variables: Readonly<Record<string, string | un
       cluster: async (name) => podCluster(name, (await config()).clusters[name]?.debugPods, tokenOf),
     }),
     scripts,
-    importer: sharedImporter({ fetch: slackFiles(client, () => token(false)), directory: emptyFolder("netcheck-incoming") }),
+    importer: sharedImporter({ fetch: slackFiles(client, () => token(false)), directory: emptyFolder("netcheck-incoming"), secrets: ownSecrets(catalogue) }),
     store,
   };
-  return { ports, catalogue: loadCatalogue(join(root, "runbooks"), { tolerant: true }), report: loadReport(join(root, "templates/report.md.hbs")) };
+  return { ports, catalogue, report: loadReport(join(root, "templates/report.md.hbs")) };
 }
 
 function transportsOf(clusters: () => Config["clusters"], secret: (name: string) => Promise<string>): Readonly<Record<string, Transport>> {

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { readCaptures } from "../imports/index.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
-import { loadCatalogue } from "../rules/load.ts";
+import { loadCatalogue, ownSecrets } from "../rules/load.ts";
 import { uncheckedGroups } from "../rules/unchecked.ts";
 import { CaptureError } from "../transports/capture-files.ts";
 import { UsageError } from "./errors.ts";
@@ -25,7 +25,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
         let failed = false;
         for (const path of paths) {
           try {
-            for (const capture of await readCaptures(path)) {
+            for (const capture of await readCaptures(path, ownSecrets(rules))) {
               const diagnosis = diagnose(capture, rules, path, () => performance.now());
               process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
               if (limit !== undefined && diagnosis.causes.some((cause) => severities.indexOf(cause.severity) >= limit)) process.exitCode = 1;

@@ -5,7 +5,7 @@ import { readCaptures } from "../imports/index.ts";
 import { diagnose, judge } from "../rules/diagnose.ts";
 import type { Diagnosis } from "../rules/diagnosis.ts";
 import type { Expect } from "../rules/fixtures.ts";
-import type { Catalogue } from "../rules/load.ts";
+import { type Catalogue, ownSecrets } from "../rules/load.ts";
 import { SqliteStore } from "../store/sqlite.ts";
 import { writeCaptureDirectory } from "../transports/capture-files.ts";
 import { unpackCapture } from "../triage/captures.ts";
@@ -41,7 +41,7 @@ export interface Recorded {
  * one. @throws {CommandError} where there is no such capture, or the proof fails: then nothing is written
  */
 export async function record({ source, output, directory, runbooks }: Recording, catalogue: Catalogue): Promise<Recorded> {
-  const capture = existsSync(source) ? await captureOfPath(source) : await captureOfIncident(source, directory);
+  const capture = existsSync(source) ? await captureOfPath(source, ownSecrets(catalogue)) : await captureOfIncident(source, directory);
   const before = diagnose(capture, catalogue, "", () => 0);
   const first = before.causes[0]?.rule;
   const folder = output === undefined ? defaultFolder(source, first, runbooks) : resolve(output);
@@ -73,8 +73,8 @@ export async function record({ source, output, directory, runbooks }: Recording,
 }
 
 /** A capture, a support bundle or a pasted text, of one node. */
-async function captureOfPath(path: string): Promise<Capture> {
-  const [capture, ...more] = await readCaptures(path);
+async function captureOfPath(path: string, secrets: readonly string[]): Promise<Capture> {
+  const [capture, ...more] = await readCaptures(path, secrets);
   if (capture === undefined || more.length > 0) throw new UsageError(`${path} holds ${more.length + 1} nodes: record them one by one`);
   return capture;
 }

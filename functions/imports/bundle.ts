@@ -4,6 +4,7 @@ import type { Capture, Output } from "../facts/capture.ts";
 import { commandLine } from "../facts/command.ts";
 import { facts } from "../facts/index.ts";
 import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
+import { withoutSecrets } from "../transports/secrets.ts";
 
 /** What support tools leave behind: many files, of which a few are outputs that netcheck knows. */
 
@@ -110,18 +111,24 @@ export function isKnown(command: string): boolean {
   return argv.length > 0 && !foreign && facts.some((fact) => fact.recognize(argv) !== undefined);
 }
 
-/** A capture of a draft. `fallback` names the node where nothing else does. */
-export function captureOfDraft(draft: Draft, importer: string, fallback: string): Capture {
+/**
+ * A capture of a draft, secrets blacked out: people share what their tools gather. `fallback` names the node where nothing else does; `secrets`: expressions besides
+ * the usual ones.
+ */
+export function captureOfDraft(draft: Draft, importer: string, fallback: string, secrets: readonly string[]): Capture {
   const seen = new Map<string, number>();
+  let redacted = 0;
   const outputs = draft.outputs.map(({ command, file, text, truncated }): Output => {
     // the same command again is the second sample of its counters
     const sample = Math.min(2, (seen.get(command) ?? 0) + 1);
     seen.set(command, sample);
+    const cleaned = withoutSecrets(text, secrets);
+    redacted += cleaned.redacted;
     return {
       command,
       argv: undefined,
       file,
-      text,
+      text: cleaned.text,
       truncated,
       exitCode: undefined,
       durationMs: undefined,
@@ -136,7 +143,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string)
     // nothing of ours was run
     runbook: "",
     startedAt: draft.startedAt,
-    redacted: 0,
+    redacted,
     notCollected: [],
     outputs,
   };

@@ -16,9 +16,10 @@ const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${i
 
 /**
  * Reads whatever people have: a capture, a support bundle as a directory or archive, a text file with pasted outputs. One capture per node in it.
+ * @param secrets what is blacked out besides the usual (`redact` of a runbook); a capture of netcheck's own was cleaned on the node
  * @throws {CaptureError} that says what is wrong with it, or what it should be.
  */
-export async function readCaptures(path: string): Promise<Capture[]> {
+export async function readCaptures(path: string, secrets: readonly string[] = []): Promise<Capture[]> {
   let stats: ReturnType<typeof statSync>;
   try {
     stats = statSync(path);
@@ -33,23 +34,23 @@ export async function readCaptures(path: string): Promise<Capture[]> {
     } catch (cause) {
       throw new CaptureError(`${path}: could not unpack it: ${(cause as Error).message}`, { cause });
     }
-    return await fromBundle(path, bundle);
+    return await fromBundle(path, bundle, secrets);
   }
   const { text } = readText(path);
-  return [pastedCapture(text, basename(path), path)];
+  return [pastedCapture(text, basename(path), path, secrets)];
 }
 
 /**
  * The outputs in a pasted text as one capture. `file` is what evidence calls it; `place` is what errors call it.
  * @throws {CaptureError} if no output of a known command is in it.
  */
-export function pastedCapture(text: string, file: string, place: string): Capture {
+export function pastedCapture(text: string, file: string, place: string, secrets: readonly string[] = []): Capture {
   const draft = readTranscript(text, file);
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
-  return captureOfDraft(draft, "paste", "pasted");
+  return captureOfDraft(draft, "paste", "pasted", secrets);
 }
 
-async function fromBundle(path: string, bundle: Bundle): Promise<Capture[]> {
+async function fromBundle(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   // only its owner's own top: a bundle may hold captures of ours somewhere
   if (bundle.names.some((name) => /^(?:[^/]{1,255}\/)?capture\.json$/.test(name))) return [await readCaptureFiles(path)];
   for (const importer of importers) {
@@ -59,21 +60,21 @@ async function fromBundle(path: string, bundle: Bundle): Promise<Capture[]> {
     try {
       heads = await bundle.read(wanted);
       const drafts = (await importer.read(heads, bundle.names)).filter((draft) => draft.outputs.length > 0);
-      if (drafts.length > 0) return drafts.map((draft) => captureOfDraft(draft, importer.id, basename(path)));
+      if (drafts.length > 0) return drafts.map((draft) => captureOfDraft(draft, importer.id, basename(path), secrets));
     } catch (cause) {
       throw new CaptureError(`${path}: could not read it as ${importer.title}: ${(cause as Error).message}`, { cause });
     }
     throw new CaptureError(`${path}: it looks like ${importer.title}, but holds no output of a command that netcheck knows`);
   }
-  return await fromTexts(path, bundle);
+  return await fromTexts(path, bundle, secrets);
 }
 
 /** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). */
-async function fromTexts(path: string, bundle: Bundle): Promise<Capture[]> {
+async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   const texts = [...(await bundle.read((name) => /(?:^|\/)[\w .+-]{1,200}\.(?:txt|log|out|md)$/.test(name) && name.split("/").length <= 3))];
   const outputs = texts.flatMap(([name, head]) => readTranscript(decodeText(head.bytes), name, commandNamed(name)).outputs);
   if (outputs.length === 0) throw new CaptureError(`${path}: it is not ${WANTED}`);
-  return [captureOfDraft({ target: undefined, outputs }, "paste", basename(path))];
+  return [captureOfDraft({ target: undefined, outputs }, "paste", basename(path), secrets)];
 }
 
 /** `ip-route-show.txt`, `iptables_-t_nat_-S.log` → the command. */

@@ -13,6 +13,8 @@ interface SharedOptions<File extends Shared> {
   readonly fetch: (file: File, path: string) => Promise<{ readonly bytes: number; readonly sha256: string }>;
   /** Files lie here while they are read, each in a private folder of its own; made if it is not there. */
   readonly directory: string;
+  /** What is blacked out besides the usual. */
+  readonly secrets?: readonly string[];
 }
 
 /**
@@ -22,6 +24,7 @@ interface SharedOptions<File extends Shared> {
 export function sharedImporter<File extends Shared>({
   fetch,
   directory,
+  secrets,
 }: SharedOptions<File>): {
   readonly file: (file: File) => Promise<{ readonly captures: readonly Capture[]; readonly bytes: number; readonly sha256: string }>;
   readonly text: (text: string) => Capture;
@@ -33,7 +36,7 @@ export function sharedImporter<File extends Shared>({
       try {
         const path = join(folder, safeName(file.name));
         const { bytes, sha256 } = await fetch(file, path);
-        const captures = await readCaptures(path).catch((cause: unknown) => {
+        const captures = await readCaptures(path, secrets).catch((cause: unknown) => {
           // where it lay for a moment means nothing to a person
           const message = (cause as Error).message.replaceAll(`${path}: `, "").replaceAll(`${folder}/`, "").replaceAll(folder, "it");
           throw new Error(message, { cause });
@@ -43,7 +46,7 @@ export function sharedImporter<File extends Shared>({
         rmSync(folder, { recursive: true, force: true });
       }
     },
-    text: (text) => pastedCapture(text, "pasted", "the message"),
+    text: (text) => pastedCapture(text, "pasted", "the message", secrets),
   };
 }
 

@@ -5,7 +5,7 @@ import type { WebClient } from "@slack/web-api";
 import { assembly } from "../assembly.ts";
 import { durableHandler } from "../durable/handler.ts";
 import { sharedImporter } from "../imports/shared.ts";
-import { type Catalogue, loadCatalogue, loadFile } from "../rules/load.ts";
+import { type Catalogue, loadCatalogue, loadFile, ownSecrets } from "../rules/load.ts";
 import { loadPicture } from "../slack/diagram.ts";
 import { slackFiles } from "../slack/files.ts";
 import { type Pace, unpaced } from "../slack/pace.ts";
@@ -104,7 +104,7 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
         ...assembly({ client, pace, store, render, draw, log, config, transports, unavailable: "in local mode", secret: tokenOf }),
         ...(options.workloads === undefined ? {} : { workloads: options.workloads }),
         scripts,
-        importer: sharedImporter({ fetch: slackFiles(client), directory: incoming }),
+        importer: sharedImporter({ fetch: slackFiles(client), directory: incoming, secrets: ownSecrets(catalogue) }),
         store,
       };
       engine.start(durableHandler<WorkEvent>((event, durable) => work({ durable, ports, catalogue, report }, event)));

@@ -40,6 +40,9 @@ export class LoadError extends Error {
   override readonly name = "LoadError";
 }
 
+/** What the collection runbooks say is a secret besides the usual. */
+export const ownSecrets = ({ runbooks }: Pick<Catalogue, "runbooks">): string[] => [...new Set([...runbooks.values()].flatMap(({ redact }) => redact))];
+
 /**
  * Loads a `runbooks/` folder. Rules and fixes are found by walking it; nothing is registered anywhere else.
  * `tolerant`: a rule or fix that is wrong is left out and listed in `broken`, so that one bad file does not keep an engineer from the other rules.

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, gunzipSync } from "node:zlib";
 import type { Capture, CaptureAbout, Command, FixPlan, FixRun, Output, Plan, Script, ScriptParameter, Scripts } from "../triage/ports.ts";
 import { type AnswerRecord, readLongAnswer } from "./long-answer.ts";
+import { secretsForSed } from "./secrets.ts";
 
 /**
  * Plan → one POSIX sh script → capture. The script is the same text for every run of a runbook: constant commands, nothing substituted. It needs
@@ -71,42 +72,8 @@ frame() {
 }
 `;
 
-/** Words that stand before a secret. */
-const SECRET = "password|passwd|passphrase|secret|token|psk|(api|access|private|client)[ _-]?key(-data)?";
-const KEY = "[A-Z0-9 ]*PRIVATE KEY";
-
-/**
- * What is blacked out before anything leaves the node, whatever printed it: the one choke point. A line stays a line, JSON stays JSON.
- * In busybox's sed a bracket ends at the first class in it, so what could open another bracket stands before the class.
- */
-const REDACT = [
-  `s/-----BEGIN ${KEY}.*-----END ${KEY}[A-Z ]*-----/[redacted]/`,
-  // the lines of a key, to the end of the output if its end was cut off
-  `/-----BEGIN ${KEY}/,/-----END ${KEY}/{`,
-  `/-----BEGIN ${KEY}/!s/.*/[redacted]/`,
-  `s/-----BEGIN ${KEY}.*/[redacted]/`,
-  "}",
-  "s/eyJ[A-Za-z0-9_-]{8,}\\.eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]*/[redacted]/g",
-  "s/(AKIA|ASIA)[A-Z0-9]{16}/[redacted]/g",
-  "s/(xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}/[redacted]/g",
-  "s/(gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{20,}/[redacted]/g",
-  "s#(://[^/@:[:space:]\"']*:)[^/@[:space:]\"']+@#\\1[redacted]@#g",
-  "s#(Bearer[[:space:]]+)[A-Za-z0-9+/=._~-]{8,}#\\1[redacted]#gI",
-  "s/(authorization[^A-Za-z0-9=:]{0,3}[=:][^A-Za-z0-9]{0,6})[^\"'\\\\]+/\\1[redacted]/gI",
-  `s/((${SECRET})["']?[[:space:]]*[=:][[:space:]]*)"([^"\\\\]|\\\\.)+"/\\1"[redacted]"/gI`,
-  `s/((${SECRET})["']?[[:space:]]*[=:][[:space:]]*)'[^']+'/\\1'[redacted]'/gI`,
-  `s/((${SECRET})=\\\\?)[^[:space:]"'\\\\]+/\\1[redacted]/gI`,
-  // a quote, perhaps escaped, perhaps never closed; and YAML. JSON's bare numbers stay
-  `s/((${SECRET})\\\\?["']?[[:space:]]*[=:][[:space:]]*\\\\?["'])[^"'\\\\]+/\\1[redacted]/gI`,
-  `s/((${SECRET})[[:space:]]*[=:][[:space:]]*)[^]["',;}\\\\[:space:]]{4,}/\\1[redacted]/gI`,
-  `s/(--(${SECRET})[[:space:]]+)[^-[:space:]"'][^[:space:]"']*/\\1[redacted]/gI`,
-].join("\n");
-
-/** A pattern of somebody's own as a command of sed. */
-const redaction = (pattern: string): string => `s/${pattern.replaceAll(/\\\/|\//g, "\\/")}/[redacted]/g`;
-
 /** What a script keeps of what programs say: not too much, and no secrets. @param more patterns besides the usual; the usual ones come first */
-const keeping = (more: readonly string[] = []): string => `redactions=${quote([REDACT, ...more.map(redaction)].join("\n"))}
+const keeping = (more: readonly string[] = []): string => `redactions=${quote(secretsForSed(more))}
 # first COUNT: at most that many bytes of standard input; not every head knows -c
 if [ "$(printf abc | head -c 2 2>/dev/null)" = ab ]; then
   first() { head -c "$1"; }

@@ -55,6 +55,24 @@ test.each([
   expect(left()).toEqual([]);
 });
 
+test("a secret in a shared file is nowhere in the capture", async () => {
+  const session = "$ ps aux\nroot 1 0.0 0.1 1 1 ? Ss 10:00 0:00 /sbin/init --token hunter22 ACME-1234\n$ ip route\ndefault via 10.0.0.1 dev eth0\n";
+  const { file, text } = sharedImporter({
+    directory: join(directory, "incoming"),
+    secrets: ["ACME-[0-9]{4}"],
+    fetch: (_file, path) => {
+      writeFileSync(path, session);
+      return Promise.resolve(known);
+    },
+  });
+  const [shared] = (await file({ name: "session.txt" })).captures;
+  for (const capture of [shared, text(session)]) {
+    expect(capture?.redacted).toBe(2);
+    expect(JSON.stringify(capture)).not.toMatch(/hunter22|ACME/);
+    expect(capture?.outputs[1]?.text.trim()).toBe("default via 10.0.0.1 dev eth0");
+  }
+});
+
 test.each([
   ["notes.txt", "the node is slow", "netcheck found no output of a command that it knows in it. It reads a capture"],
   ["broken.tgz", "no archive", "could not unpack it: "],

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PHYSICAL } from "../../functions/facts/ethtool-statistics.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { scripts } from "../../functions/transports/script.ts";
+import { withoutSecrets } from "../../functions/transports/secrets.ts";
 import { ssmDocument } from "../../functions/transports/ssm-document.ts";
 import { collectionPlan, fixPlan } from "../../functions/triage/plan.ts";
 import type { Capture, Command, Plan, Script } from "../../functions/triage/ports.ts";
@@ -435,6 +436,14 @@ describe("redaction", () => {
     expect(capture.redacted).toBe(marks);
   });
 
+  test("the same in what was not collected but pasted or imported", () => {
+    expect(cases.map(([text]) => withoutSecrets(text).text)).toEqual(cases.map(([, expected]) => expected));
+    const { text, redacted } = withoutSecrets(`a [redacted] b\n${pem("RSA PRIVATE KEY")}\ntoken=abcdef\n`);
+    expect({ text, redacted }).toEqual({ text: `a [redacted] b\n${"[redacted]\n".repeat(4)}token=[redacted]\n`, redacted: 5 });
+    // brackets as POSIX writes them
+    expect(withoutSecrets("x [a]\\ q\n", ["[^][:alnum:]\n x]a[]\\[:space:]]+q"]).text).toBe("x [redacted]\n");
+  });
+
   test.each(seds)("$name: and what somebody says is a secret, too", ({ box }) => {
     const redact = ["ACME-[0-9]{4}", "/srv/(vault|keys)/[a-z]+", "Secret", "it's \\$[0-9]+", '"seed":"[^"]*"'];
     const capture = collect(
@@ -442,8 +451,13 @@ describe("redaction", () => {
       ["dash"],
       box?.(),
     );
-    expect(outputOf(capture).text).toBe("a [redacted] b ACME-12 [redacted] /srv/other\n[redacted] {[redacted]} token=[redacted]\n");
+    const expected = "a [redacted] b ACME-12 [redacted] /srv/other\n[redacted] {[redacted]} token=[redacted]\n";
+    expect(outputOf(capture).text).toBe(expected);
     expect(capture.redacted).toBe(5);
+    expect(withoutSecrets('a ACME-1234 b ACME-12 /srv/vault/abc /srv/other\nit\'s $5 {"seed":"x y"} token=abcdef\n', redact)).toEqual({
+      text: expected,
+      redacted: 5,
+    });
   });
 
   test.each(seds)("$name: also on stderr, and with bytes that are no text", ({ box }) => {
@@ -461,6 +475,7 @@ describe("redaction", () => {
     const capture = collect(plan([{ argv: ["cat", all] }], { maxBytes: 64 << 20 }), ["dash"], box?.());
     expect(outputOf(capture).text === text).toBe(true);
     expect(capture.redacted).toBe(0);
+    expect(withoutSecrets(text).text === text).toBe(true);
   });
 });
 
