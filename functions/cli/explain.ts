@@ -82,6 +82,7 @@ export function explanation(rule: Rule, capture: Capture): Explanation {
     const result = attempt(program, context);
     if ("value" in result) context[name] = result.value;
   }
+  if (rule.forms.length > 1) for (const form of rule.forms) show(`form ${form.name}`, form.when);
   show("when", rule.when);
   show("settled", rule.settled);
   show("undecided", rule.undecided);

@@ -116,9 +116,19 @@ function defaultFolder(source: string, rule: string | undefined, runbooks: strin
 /** Prefixes that conditions name: an address inside one must stay inside. */
 function rangesOf({ rules }: Pick<Catalogue, "rules">): string[] {
   const found = new Set<string>();
-  for (const { file } of rules.values())
-    for (const text of [file.applies ?? "", file.when, file.settled ?? "", ...Object.values(file.let), ...file.evidence])
+  for (const { file } of rules.values()) {
+    const forms = Object.values(file.forms ?? {});
+    const conditions = [
+      file.applies,
+      file.when,
+      file.settled,
+      ...Object.values(file.let),
+      ...file.evidence,
+      ...forms.flatMap(({ when, evidence }) => [when, ...evidence]),
+    ];
+    for (const text of conditions.filter((one) => one !== undefined))
       for (const match of text.matchAll(/"((?:\d{1,3}\.){3}\d{1,3}\/\d{1,2}|[0-9a-f:]{3,39}::?\/\d{1,3})"/g)) found.add(match[1] as string);
+  }
   return [...found].sort();
 }
 

@@ -16,6 +16,16 @@ export interface Program {
 /** Literal text and expressions in turn. */
 export type Template = readonly (string | Program)[];
 
+/** One way in which the fault shows itself. */
+export interface Form {
+  /** Empty where the rule has just one. */
+  readonly name: string;
+  readonly when: Program;
+  readonly summary: Template;
+  readonly confidence: number | Program;
+  readonly evidence: readonly Program[];
+}
+
 /** A rule ready to run. */
 export interface Rule {
   readonly file: RuleFile;
@@ -23,15 +33,17 @@ export interface Rule {
   readonly needs: readonly { readonly fact: string; readonly whole: boolean }[];
   readonly applies: Program | undefined;
   readonly lets: readonly { readonly name: string; readonly program: Program }[];
+  /** True if one of the forms holds. */
   readonly when: Program;
+  /** The most telling first. */
+  readonly forms: readonly Form[];
   readonly settled: Program | undefined;
   readonly undecided: Program | undefined;
   /** Facts that the condition reads, by itself or through lets. */
   readonly decidedBy: ReadonlySet<string>;
+  /** Quoted whichever form holds. */
   readonly evidence: readonly Program[];
-  readonly summary: Template;
   readonly diagram: { readonly path: readonly Template[]; readonly breakAt: number; readonly note: Template } | undefined;
-  readonly confidence: number | Program;
   /** The fix's parameters, where the rule has a fix. */
   readonly parameters: readonly { readonly name: string; readonly program: Program }[];
   /** All facts that have to be collected for it, derived ones replaced by their sources. */
@@ -80,19 +92,37 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     lets.push({ name, program });
     env.registerVariable(name, program.type);
   }
-  const when = compile(["when"], file.when, bool);
-  const settled = file.settled === undefined ? undefined : compile(["settled"], file.settled, bool);
-  const undecided = file.undecided === undefined ? undefined : compile(["undecided", "when"], file.undecided.when, bool);
-  const evidence = file.evidence.map((source, i) =>
-    compile(["evidence", i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
-  );
+  const evidenceOf = (path: (string | number)[], sources: readonly string[]): Program[] =>
+    sources.map((source, i) =>
+      compile([...path, i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
+    );
   const template = (path: (string | number)[], text: string): Template =>
     templateParts(text).map((part) =>
       typeof part === "string"
         ? literal(path, part)
         : compile(path, part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
     );
-  const summary = template(["summary"], file.summary);
+  const confidenceOf = (path: (string | number)[], confidence: number | string): number | Program =>
+    typeof confidence === "number"
+      ? confidence
+      : compile(path, confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point"));
+  const { when: only = "", summary = "", confidence = 0 } = file;
+  const named = Object.entries(file.forms ?? { "": { when: only, summary, confidence, evidence: [] } });
+  const forms = named.map(([name, form]): Form => {
+    const path = (key: string): string[] => (name === "" ? [key] : ["forms", name, key]);
+    return {
+      name,
+      when: compile(path("when"), form.when, bool),
+      summary: template(path("summary"), form.summary),
+      confidence: confidenceOf(path("confidence"), form.confidence),
+      evidence: evidenceOf(path("evidence"), form.evidence),
+    };
+  });
+  const condition = file.when ?? named.map(([, form]) => `(${form.when.trim()})`).join(" || ");
+  const when = file.when === undefined ? compile(["forms"], condition, bool) : (forms[0] as Form).when;
+  const settled = file.settled === undefined ? undefined : compile(["settled"], file.settled, bool);
+  const undecided = file.undecided === undefined ? undefined : compile(["undecided", "when"], file.undecided.when, bool);
+  const evidence = evidenceOf(["evidence"], file.evidence);
   const diagram =
     file.diagram === undefined
       ? undefined
@@ -101,10 +131,6 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
           breakAt: file.diagram.breakAt,
           note: template(["diagram", "note"], file.diagram.note),
         };
-  const confidence =
-    typeof file.confidence === "number"
-      ? file.confidence
-      : compile(["confidence"], file.confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point"));
   const parameters = Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
     name,
     program: compile(["fix"], parameter.from, (type) => {
@@ -116,8 +142,8 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     const need = needs.findIndex(({ fact }) => fact === id);
     if (!used.has(id)) throw new CompileError(need === -1 ? ["uses", file.uses.indexOf(id)] : ["needs", need], `"${id}" is listed and never read`);
   }
-  const decidedBy = factsBehind(file.when, file.let);
-  return { file, needs, applies, lets, when, settled, undecided, decidedBy, evidence, summary, diagram, confidence, parameters, collects: sourcesOf(known) };
+  const decidedBy = factsBehind(condition, file.let);
+  return { file, needs, applies, lets, when, forms, settled, undecided, decidedBy, evidence, diagram, parameters, collects: sourcesOf(known) };
 }
 
 function compileExpression(env: Environment, path: (string | number)[], source: string): Program {

@@ -2,7 +2,7 @@ import type { Capture } from "../facts/capture.ts";
 import { facts as allFacts, derivedFacts } from "../facts/index.ts";
 import { type FactReading, type FactSet, knownOf } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
-import type { Program, Rule, Template } from "./compile.ts";
+import type { Form, Program, Rule, Template } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
 import { masksRefused, refusingMasked, showingMasked } from "./view.ts";
 
@@ -135,15 +135,19 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
     }
     return { rule, verdict: "no-match", reason: "" };
   }
-  const proof = evidenceOf(rule, context, facts);
-  const evidence = proof.length > 0 ? proof : showingMasked(() => evidenceOf(rule, context, facts));
+  // of a condition that holds, one form does
+  const held = rule.forms.filter(({ when: condition }) => holds(condition, context));
+  const form = (held[0] ?? rule.forms[0]) as Form;
+  const programs = [...held.flatMap(({ evidence }) => evidence), ...rule.evidence];
+  const proof = evidenceOf(programs, context, facts);
+  const evidence = proof.length > 0 ? proof : showingMasked(() => evidenceOf(programs, context, facts));
   if (evidence.length === 0) return { rule, verdict: "inconclusive", reason: "it matched, but no line proves it" };
   const finding: Finding = {
     rule: rule.file.id,
     title: rule.file.title,
     severity: rule.file.severity,
-    confidence: confidenceOf(rule, context),
-    summary: filled(rule.summary, context),
+    confidence: confidenceOf(form, context),
+    summary: filled(form.summary, context),
     evidence,
     ...(rule.diagram === undefined
       ? {}
@@ -205,10 +209,10 @@ function excluded(gate: Program, context: Record<string, unknown>, facts: Facts)
   return [...gate.facts].every((id) => facts.reading(id)?.complete === true);
 }
 
-function evidenceOf(rule: Rule, context: Record<string, unknown>, facts: Facts): Evidence[] {
+function evidenceOf(programs: readonly Program[], context: Record<string, unknown>, facts: Facts): Evidence[] {
   const evidence: Evidence[] = [];
   const seen = new Set<string>();
-  for (const program of rule.evidence) {
+  for (const program of programs) {
     const result = attempt(program, context);
     if (!("value" in result)) continue;
     for (const row of Array.isArray(result.value) ? result.value : [result.value]) {
@@ -226,9 +230,9 @@ function evidenceOf(rule: Rule, context: Record<string, unknown>, facts: Facts):
 /** More lines than this prove nothing more. */
 const MAX_EVIDENCE = 20;
 
-function confidenceOf(rule: Rule, context: Record<string, unknown>): number {
-  if (typeof rule.confidence === "number") return rule.confidence;
-  const result = attempt(rule.confidence, context);
+function confidenceOf({ confidence }: Form, context: Record<string, unknown>): number {
+  if (typeof confidence === "number") return confidence;
+  const result = attempt(confidence, context);
   return "value" in result && typeof result.value === "number" ? Math.min(1, Math.max(0, result.value)) : 0.5;
 }
 

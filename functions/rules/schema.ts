@@ -16,49 +16,75 @@ const Name = z
   .regex(/^[a-z][A-Za-z0-9]*$/, "a name is camelCase")
   .max(40);
 
-/** `runbooks/rules/<id>/rule.yaml` (DESIGN C6). Conditions are CEL over the facts, which are variables named by their id with `_` for `-`. */
-export const RuleFile = z.strictObject({
-  id: Id,
-  title: Sentence,
-  role: z.enum(roles),
-  severity: z.enum(severities),
-  status: z.enum(["experimental", "stable"]),
-  /** "Detects a node …": what it finds, for people. */
-  detects: z.string().startsWith("Detects ").max(1200),
-  /** Facts without which nothing can be said. `whole`: the rule concludes from something that is not there, so a partial fact will not do. */
-  needs: z.array(z.union([Id, z.strictObject({ fact: Id, whole: z.literal(true) })])).min(1),
-  /** Facts that strengthen it, open its gate or give its fix parameters; where they were not read their lists are empty, and it still decides. */
-  uses: z.array(Id).default([]),
-  /** False: the rule has nothing to say here. */
-  applies: Cel.optional(),
-  let: z.record(Name, Cel).default({}),
+/** CEL expressions that give rows (or lists of rows): the lines quoted as proof. */
+const EvidenceList = z.array(Cel);
+/** 0…1, or a CEL expression that gives it. */
+const Confidence = z.union([z.number().min(0).max(1), Cel]);
+
+/** One of several ways in which a fault shows itself. */
+const Form = z.strictObject({
   when: Cel,
-  /** True: a no-match is certain although facts are only partly known (the one key that matters was seen). */
-  settled: Cel.optional(),
-  /** Where `when` is false, this is true, and that is no no-match: what is missing, in words (a second sample of counters). */
-  undecided: z.strictObject({ when: Cel, because: Sentence }).optional(),
-  /** CEL expressions that give rows (or lists of rows): the lines quoted as proof. */
-  evidence: z.array(Cel).min(1),
   /** One sentence about this node; `{{ CEL }}` is replaced by the value. */
   summary: Sentence,
-  /** For causes on the packet's path: what it passes, in order, and where it is lost. The texts may hold `{{ CEL }}`, too. */
-  diagram: z
-    .strictObject({
-      path: z.array(Label).min(2).max(7),
-      /** 1-based place in `path` at which the packet is lost or sent wrong. */
-      breakAt: z.int().min(1).max(7),
-      /** What happens there, in a few words. */
-      note: Label,
-    })
-    .refine(({ path, breakAt }) => breakAt <= path.length, { path: ["breakAt"], message: "it is a place in path, counted from 1" })
-    .optional(),
-  /** 0…1, or a CEL expression that gives it. */
-  confidence: z.union([z.number().min(0).max(1), Cel]),
-  explains: z.array(Id).default([]),
-  fix: Id.optional(),
-  falsePositives: z.array(Sentence).min(1),
-  references: z.array(z.string().min(1).max(400)).min(1),
+  confidence: Confidence,
+  evidence: EvidenceList.default([]),
 });
+
+/** `runbooks/rules/<id>/rule.yaml` (DESIGN C6). Conditions are CEL over the facts, which are variables named by their id with `_` for `-`. */
+export const RuleFile = z
+  .strictObject({
+    id: Id,
+    title: Sentence,
+    role: z.enum(roles),
+    severity: z.enum(severities),
+    status: z.enum(["experimental", "stable"]),
+    /** "Detects a node …": what it finds, for people. */
+    detects: z.string().startsWith("Detects ").max(1200),
+    /** Facts without which nothing can be said. `whole`: the rule concludes from something that is not there, so a partial fact will not do. */
+    needs: z.array(z.union([Id, z.strictObject({ fact: Id, whole: z.literal(true) })])).min(1),
+    /** Facts that strengthen it, open its gate or give its fix parameters; where they were not read their lists are empty, and it still decides. */
+    uses: z.array(Id).default([]),
+    /** False: the rule has nothing to say here. */
+    applies: Cel.optional(),
+    let: z.record(Name, Cel).default({}),
+    /** Absent where there are forms: then one of them must hold. */
+    when: Cel.optional(),
+    /** The ways in which the fault shows itself, by name, the most telling first: the first that holds says what is wrong and how sure that is. Lines of all that hold are quoted. */
+    forms: z.record(Name, Form).optional(),
+    /** True: a no-match is certain although facts are only partly known (the one key that matters was seen). */
+    settled: Cel.optional(),
+    /** Where `when` is false, this is true, and that is no no-match: what is missing, in words (a second sample of counters). */
+    undecided: z.strictObject({ when: Cel, because: Sentence }).optional(),
+    /** Of a rule with forms: lines that are quoted whichever holds, behind those of the forms. */
+    evidence: EvidenceList.default([]),
+    /** Absent where there are forms, as confidence is. */
+    summary: Sentence.optional(),
+    /** For causes on the packet's path: what it passes, in order, and where it is lost. The texts may hold `{{ CEL }}`, too. */
+    diagram: z
+      .strictObject({
+        path: z.array(Label).min(2).max(7),
+        /** 1-based place in `path` at which the packet is lost or sent wrong. */
+        breakAt: z.int().min(1).max(7),
+        /** What happens there, in a few words. */
+        note: Label,
+      })
+      .refine(({ path, breakAt }) => breakAt <= path.length, { path: ["breakAt"], message: "it is a place in path, counted from 1" })
+      .optional(),
+    confidence: Confidence.optional(),
+    explains: z.array(Id).default([]),
+    fix: Id.optional(),
+    falsePositives: z.array(Sentence).min(1),
+    references: z.array(z.string().min(1).max(400)).min(1),
+  })
+  .superRefine(({ forms, when, summary, confidence, evidence }, context) => {
+    const complain = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
+    for (const [key, value] of Object.entries({ when, summary, confidence })) {
+      if (forms !== undefined && value !== undefined) complain(key, "each form has its own");
+      if (forms === undefined && value === undefined) complain(key, "it is missing, and there are no forms");
+    }
+    if (forms === undefined && evidence.length === 0) complain("evidence", "no evidence, no finding: name the rows that prove it");
+    if (forms !== undefined && Object.keys(forms).length < 2) complain("forms", "there are at least two, or none");
+  });
 export type RuleFile = z.infer<typeof RuleFile>;
 
 /** The types of fix parameters, each with the anchored pattern that every value matches: none of them holds a blank, a quote or a shell character. */

@@ -32,6 +32,8 @@ fix: some-fix
 falsePositives: [None are known.]
 references: [ip-route(8)]
 `;
+const CONDITION = RULE.slice(RULE.indexOf("when:"), RULE.indexOf("explains:"));
+const FORMS = "forms: { a: { when: 'true', summary: A., confidence: 0.5, evidence: [found] }, b: { when: found.size(), summary: B., confidence: 0.5 } }";
 const FIX = `id: some-fix
 title: Delete it
 risk: low
@@ -110,7 +112,7 @@ test("files with CRLF load too", () => {
 describe("rule.yaml", () => {
   test.each<[string, string, string, RegExp]>([
     ["unknown key", "status:", "statsu:", /^rules\/some-rule\/rule\.yaml:5:1: statsu: Unrecognized key: "statsu"$/],
-    ["missing key", "confidence: 0.9\n", "", /^rules\/some-rule\/rule\.yaml:1:1: confidence: Invalid input: expected number or string$/],
+    ["missing key", "confidence: 0.9\n", "", /^rules\/some-rule\/rule\.yaml:1:1: confidence: it is missing, and there are no forms$/],
     ["value out of a list", "role: cause", "role: because", /rule\.yaml:3:1: role: .*"cause"\|"symptom"\|"risk"/],
     ["id that is no id", "id: some-rule", "id: Some_Rule", /rule\.yaml:1:1: id: an id is lower case words joined by hyphens$/],
     ["id that is not the folder's", "id: some-rule", "id: other-rule", /rule\.yaml:1:1: id: the folder is called "some-rule": one thing has one name$/],
@@ -138,6 +140,15 @@ describe("rule.yaml", () => {
       /rule\.yaml:15:1: confidence: it must be a number with a decimal point, but .* string$/,
     ],
     ["no evidence", "evidence: [found]", "evidence: []", /rule\.yaml:13:1: evidence: /],
+    [
+      "a form beside a condition",
+      "explains: []",
+      "forms: { a: { when: 'true', summary: A., confidence: 0.5 } }\nexplains: []",
+      /:12:1: when: each form has its own$/,
+    ],
+    ["one form", CONDITION, "forms: { a: { when: found.size() > 0, summary: A., confidence: 0.5 } }\n", /:12:1: forms: there are at least two, or none$/],
+    ["a form that is no condition", CONDITION, `${FORMS}\n`, /:12:85: forms\.b\.when: it must be true or false, but .* int$/],
+    ["a form with a typo", CONDITION, `${FORMS.replace("confidence", "confidense")}\n`, /forms\.a\.confidense: Unrecognized key/],
     ["not YAML", "needs: [route]", "needs: [route", /^rules\/some-rule\/rule\.yaml: .* at line \d+, column \d+/],
     ["key given twice", "role: cause", "role: cause\nrole: risk", /^rules\/some-rule\/rule\.yaml: Map keys must be unique at line 4, column 1/],
     ["two documents", "references:", "---\nreferences:", /^rules\/some-rule\/rule\.yaml: Source contains multiple documents/],

@@ -63,8 +63,12 @@ function programsOf(rule: Rule): { key: string; program: Program }[] {
     ...some("settled", [rule.settled]),
     ...some("undecided", [rule.undecided]),
     ...some("evidence", rule.evidence),
-    ...some("summary", rule.summary),
-    ...some("confidence", [rule.confidence]),
+    ...rule.forms.flatMap(({ name, when, summary, confidence, evidence }) => [
+      ...some(`form.${name}.when`, [when]),
+      ...some(`form.${name}.evidence`, evidence),
+      ...some(`form.${name}.summary`, summary),
+      ...some(`form.${name}.confidence`, [confidence]),
+    ]),
     ...rule.parameters.map(({ name, program }) => ({ key: `fix.${name}`, program })),
   ];
 }

@@ -99,6 +99,53 @@ describe("a match", () => {
   });
 });
 
+describe("a rule with forms", () => {
+  const { when: _, summary: __, confidence: ___, ...rest } = BASE;
+  const formed = (evidence: string[]): Rule =>
+    compileRule(
+      RuleFile.parse({
+        ...rest,
+        evidence,
+        forms: {
+          slow: { when: "found.exists(r, r.metric > 1000)", summary: "Metric {{ found[0].metric }}.", confidence: 0.9, evidence: ["found"] },
+          local: {
+            when: "route.rows.exists(r, has(r.source))",
+            summary: "A local one.",
+            confidence: "0.3 + 0.1",
+            evidence: ["route.rows.filter(r, has(r.source))"],
+          },
+        },
+      }),
+      undefined,
+    );
+  const told = (...outputs: Output[]) => {
+    const { verdict, finding } = verdictOf(formed([]), ...outputs);
+    return [verdict, finding?.summary, finding?.confidence, finding?.evidence.map(({ line }) => line)];
+  };
+  const slow = DEFAULT.replace("100", "2000");
+
+  test("the first that holds speaks, the lines of all that hold are quoted, in their order", () => {
+    expect(told(...routes(LOCAL + slow))).toEqual(["match", "Metric 2000.", 0.9, [2, 1]]);
+    expect(told(...routes(LOCAL + DEFAULT))).toEqual(["match", "A local one.", 0.4, [1]]);
+    expect(told(...routes(slow))).toEqual(["match", "Metric 2000.", 0.9, [1]]);
+  });
+
+  test("none holds: no match, or inconclusive where something was not seen", () => {
+    expect(told(...routes(DEFAULT))).toEqual(["no-match", undefined, undefined, undefined]);
+    expect(told(...routes(DEFAULT, { truncated: true }))[0]).toBe("inconclusive");
+  });
+
+  test("a form that cannot be worked out is passed over, if another holds", () => {
+    // not every default route has a metric
+    expect(told(...routes(`${LOCAL}default via 10.0.0.1 dev eth0\n`))).toEqual(["match", "A local one.", 0.4, [1]]);
+  });
+
+  test("the rule's own lines stand behind those of its forms", () => {
+    const { finding } = verdictOf(formed(["route.rows"]), ...routes(LOCAL + slow));
+    expect(finding?.evidence.map(({ line }) => line)).toEqual([2, 1, 1]);
+  });
+});
+
 describe("what could not be looked at is inconclusive, with the reason", () => {
   test.each<[string, Output[], string]>([
     ["nothing was collected", [], "needs route: the capture holds no output of `ip -j -4 route show table all`"],
