@@ -81,7 +81,7 @@ describe("JSON Schemas", () => {
     expect(accepts({ needs: [{ fact: "route", whole: false }] })).toBe(false);
     expect(accepts({ confidence: 1.5 })).toBe(false);
     expect(accepts({ detects: "A node" })).toBe(false);
-    expect(schema("rule").safeParse(Object.fromEntries(Object.entries(rule).filter(([key]) => key !== "when"))).success).toBe(false);
+    expect(schema("rule").safeParse(Object.fromEntries(Object.entries(rule).filter(([key]) => key !== "title"))).success).toBe(false);
     expect(schema("capture").safeParse({ schema: "netcheck.capture/2", target: { name: "x" }, outputs: [] }).success).toBe(false);
   });
 

@@ -27,7 +27,7 @@ const FORMATS: readonly Format[] = [
 
 /**
  * The JSON Schemas (draft 2020-12) of everything that people write by hand, for editors: file name → schema. What a schema cannot say (CEL that must
- * type-check, ids that must exist) is checked when the file is loaded.
+ * type-check, ids that must exist, `when` or else `forms`) is checked when the file is loaded.
  * @param root the repository: the keys' descriptions are read off the comments of its sources
  */
 export function jsonSchemas(root: string): Map<string, Record<string, unknown>> {
