@@ -2,7 +2,7 @@
 const SECRET = "password|passwd|passphrase|secret|token|psk|(api|access|private|client)[ _-]?key(-data)?";
 const KEY = "[A-Z0-9 ]*PRIVATE KEY";
 
-/** An extended regular expression. `keep`: what of it stays, before and behind `[redacted]`; `\1` is its first group. */
+/** An extended regular expression; no two places of a line may each be the start of a long search. `keep`: what of it stays, before and behind `[redacted]`; `\1` is its first group. */
 interface Pattern {
   readonly expression: string;
   readonly keep?: readonly [before: string, behind: string];
@@ -52,9 +52,9 @@ export function secretsForSed(more: readonly string[] = []): string {
 /** What every line with a secret in it holds; the patterns look only there. */
 const HINT =
   /PRIVATE KEY|eyJ|AKIA|ASIA|xox[abeoprs]-|xapp-|gh[pousr]_|github_pat_|glpat-|:\/\/|bearer|authorization|password|passwd|passphrase|secret|token|psk|(?:api|access|private|client)[ _-]?key/i;
-const WHOLE_KEY = new RegExp(`-----BEGIN ${KEY}.*-----END ${KEY}[A-Z ]*-----`, "s");
-const KEY_BEGINS = new RegExp(`-----BEGIN ${KEY}.*`, "s");
+const KEY_BEGINS = new RegExp(`-----BEGIN ${KEY}`);
 const KEY_ENDS = new RegExp(`-----END ${KEY}`);
+const KEY_CLOSES = new RegExp(`-----END ${KEY}[A-Z ]*-----`, "g");
 
 /**
  * The same for a text that netcheck did not collect: what somebody pasted or imported. Lines keep their numbers. Linear.
@@ -73,9 +73,10 @@ export function withoutSecrets(text: string, more: readonly string[] = []): { re
     }
     let kept = line;
     if (HINT.test(line)) {
-      kept = line.replace(WHOLE_KEY, MARK);
-      inKey = KEY_BEGINS.test(kept);
-      kept = kept.replace(KEY_BEGINS, MARK);
+      const begin = line.search(KEY_BEGINS);
+      const closing = begin === -1 ? undefined : [...line.slice(begin).matchAll(KEY_CLOSES)].at(-1);
+      inKey = begin !== -1 && closing === undefined;
+      if (begin !== -1) kept = `${line.slice(0, begin)}${MARK}${closing === undefined ? "" : line.slice(begin + closing.index + closing[0].length)}`;
       for (const { pattern, by } of USUAL) kept = kept.replaceAll(pattern, by);
     }
     for (const pattern of own) kept = kept.replaceAll(pattern, MARK);
@@ -112,6 +113,7 @@ function fromExtended(expression: string): string {
 }
 
 const USUAL = PATTERNS.map(({ expression, keep: [before, behind] = ["", ""], ignoreCase = false }) => ({
-  pattern: new RegExp(fromExtended(expression), ignoreCase ? "gi" : "g"),
+  // a token begins where a word does: in a long word each "eyJ" would be looked behind to its end
+  pattern: new RegExp(expression.startsWith("eyJ") ? `(?<![\\w-])${expression}` : fromExtended(expression), ignoreCase ? "gi" : "g"),
   by: `${before.replace("\\", "$")}${MARK}${behind}`,
 }));

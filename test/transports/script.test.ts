@@ -12,6 +12,7 @@ import { withoutSecrets } from "../../functions/transports/secrets.ts";
 import { ssmDocument } from "../../functions/transports/ssm-document.ts";
 import { collectionPlan, fixPlan } from "../../functions/triage/plan.ts";
 import type { Capture, Command, Plan, Script } from "../../functions/triage/ports.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 const catalogue = loadCatalogue(join(import.meta.dirname, "../../runbooks"));
 const plans = [...catalogue.runbooks.keys()].map((name) => collectionPlan(catalogue, name));
@@ -442,6 +443,24 @@ describe("redaction", () => {
     expect({ text, redacted }).toEqual({ text: `a [redacted] b\n${"[redacted]\n".repeat(4)}token=[redacted]\n`, redacted: 5 });
     // brackets as POSIX writes them
     expect(withoutSecrets("x [a]\\ q\n", ["[^][:alnum:]\n x]a[]\\[:space:]]+q"]).text).toBe("x [redacted]\n");
+  });
+
+  test.each([
+    "eyJ",
+    "eyJabcdefgh.",
+    'token="',
+    "token:   ",
+    "secret ",
+    "--token -",
+    "://a:b",
+    "authorization:",
+    "-----BEGIN PRIVATE KEY",
+    "-----BEGIN A ",
+    "bearer ",
+  ])("a megabyte of %j in one line is looked through at once", (word) => {
+    const started = cpuMs();
+    withoutSecrets(word.repeat(1_000_000 / word.length));
+    expect(cpuMs() - started).toBeLessThan(1500);
   });
 
   test.each(seds)("$name: and what somebody says is a secret, too", ({ box }) => {
