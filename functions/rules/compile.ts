@@ -72,7 +72,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   });
   const used = new Set<string>();
   const env = environment.clone();
-  const compile = (path: (string | number)[], source: string, accept: (type: string) => string | undefined): Program => {
+  const compile: Compile = (path, source, accept) => {
     const program = compileExpression(env, path, source);
     const wrong = accept(program.type);
     if (wrong !== undefined) throw new CompileError(path, `${wrong}, but \`${source}\` is of type ${program.type}`);
@@ -82,7 +82,6 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     }
     return program;
   };
-  const bool = (type: string) => (type === "bool" ? undefined : "it must be true or false");
   const applies = file.applies === undefined ? undefined : compile(["applies"], file.applies, bool);
   const lets: Rule["lets"][number][] = [];
   for (const [name, source] of Object.entries(file.let)) {
@@ -92,44 +91,24 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     lets.push({ name, program });
     env.registerVariable(name, program.type);
   }
-  const evidenceOf = (path: (string | number)[], sources: readonly string[]): Program[] =>
-    sources.map((source, i) =>
-      compile([...path, i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
-    );
-  const template = (path: (string | number)[], text: string): Template =>
-    templateParts(text).map((part) =>
-      typeof part === "string"
-        ? literal(path, part)
-        : compile(path, part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
-    );
-  const confidenceOf = (path: (string | number)[], confidence: number | string): number | Program =>
-    typeof confidence === "number"
-      ? confidence
-      : compile(path, confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point"));
-  const { when: only = "", summary = "", confidence = 0 } = file;
-  const named = Object.entries(file.forms ?? { "": { when: only, summary, confidence, evidence: [] } });
-  const forms = named.map(([name, form]): Form => {
-    const path = (key: string): string[] => (name === "" ? [key] : ["forms", name, key]);
-    return {
-      name,
-      when: compile(path("when"), form.when, bool),
-      summary: template(path("summary"), form.summary),
-      confidence: confidenceOf(path("confidence"), form.confidence),
-      evidence: evidenceOf(path("evidence"), form.evidence),
-    };
-  });
-  const condition = file.when ?? named.map(([, form]) => `(${form.when.trim()})`).join(" || ");
-  const when = file.when === undefined ? compile(["forms"], condition, bool) : (forms[0] as Form).when;
+  const forms = compileForms(file, compile);
+  const [only] = forms;
+  const condition =
+    file.when ??
+    Object.values(file.forms ?? {})
+      .map(({ when }) => `(${when.trim()})`)
+      .join(" || ");
+  const when = forms.length === 1 && only !== undefined ? only.when : compile(["forms"], condition, bool);
   const settled = file.settled === undefined ? undefined : compile(["settled"], file.settled, bool);
   const undecided = file.undecided === undefined ? undefined : compile(["undecided", "when"], file.undecided.when, bool);
-  const evidence = evidenceOf(["evidence"], file.evidence);
+  const evidence = compileEvidence(["evidence"], file.evidence, compile);
   const diagram =
     file.diagram === undefined
       ? undefined
       : {
-          path: file.diagram.path.map((text, i) => template(["diagram", "path", i], text)),
+          path: file.diagram.path.map((text, i) => compileTemplate(["diagram", "path", i], text, compile)),
           breakAt: file.diagram.breakAt,
-          note: template(["diagram", "note"], file.diagram.note),
+          note: compileTemplate(["diagram", "note"], file.diagram.note, compile),
         };
   const parameters = Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
     name,
@@ -146,7 +125,43 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   return { file, needs, applies, lets, when, forms, settled, undecided, decidedBy, evidence, diagram, parameters, collects: sourcesOf(known) };
 }
 
-function compileExpression(env: Environment, path: (string | number)[], source: string): Program {
+type Path = (string | number)[];
+/** Checks an expression of a rule. `accept`: what is wrong with a type, if anything. */
+type Compile = (path: Path, source: string, accept: (type: string) => string | undefined) => Program;
+
+const bool = (type: string) => (type === "bool" ? undefined : "it must be true or false");
+
+/** The forms of a rule in their order; of a rule without any the one that it is itself, which has no name. */
+function compileForms(file: RuleFile, compile: Compile): Form[] {
+  const { when = "", summary = "", confidence = 0 } = file;
+  return Object.entries(file.forms ?? { "": { when, summary, confidence, evidence: [] } }).map(([name, form]) => {
+    const path = (key: string): Path => (name === "" ? [key] : ["forms", name, key]);
+    return {
+      name,
+      when: compile(path("when"), form.when, bool),
+      summary: compileTemplate(path("summary"), form.summary, compile),
+      confidence:
+        typeof form.confidence === "number"
+          ? form.confidence
+          : compile(path("confidence"), form.confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point")),
+      evidence: compileEvidence(path("evidence"), form.evidence, compile),
+    };
+  });
+}
+
+const compileEvidence = (path: Path, sources: readonly string[], compile: Compile): Program[] =>
+  sources.map((source, i) =>
+    compile([...path, i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
+  );
+
+const compileTemplate = (path: Path, text: string, compile: Compile): Template =>
+  templateParts(text).map((part) =>
+    typeof part === "string"
+      ? literal(path, part)
+      : compile(path, part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
+  );
+
+function compileExpression(env: Environment, path: Path, source: string): Program {
   let parsed: ParseResult;
   try {
     parsed = env.parse(source);
@@ -204,7 +219,7 @@ function templateParts(template: string): (string | { source: string })[] {
 }
 
 /** Text that is printed as it is: no half of a `{{ }}`. */
-function literal(path: (string | number)[], text: string): string {
+function literal(path: Path, text: string): string {
   if (/\{\{|\}\}/.test(text)) throw new CompileError(path, `"{{" and "}}" do not pair up, or there are braces between them: ${text.trim()}`);
   return text;
 }
