@@ -1,4 +1,4 @@
-import { type ASTNode, type Environment, serialize } from "@marcbachmann/cel-js";
+import type { ASTNode, Environment } from "@marcbachmann/cel-js";
 import { environment } from "../rules/cel.ts";
 import type { Program, Rule } from "../rules/compile.ts";
 
@@ -54,31 +54,30 @@ export class Clauses {
 
   /** The expression with its value, split at `&&` and `||` down to the single conditions. */
   of(program: Pick<Program, "source">): Clause {
-    return this.clause(this.env.parse(program.source).ast);
+    return this.clause(this.env.parse(program.source).ast, program.source);
   }
 
-  private clause(node: ASTNode): Clause {
-    // not cut out of the source: the library's ranges leave out parentheses
-    const source = serialize(node);
+  private clause(node: ASTNode, all: string): Clause {
+    const source = textOf(node, all);
     const own = this.value(source);
     const base = { source, value: "value" in own ? own.value : undefined, error: "error" in own ? own.error : undefined };
     if (node.op === "&&" || node.op === "||") {
-      const parts = flat(node, node.op).map((part) => this.clause(part));
+      const parts = flat(node, node.op).map((part) => this.clause(part, all));
       return { ...base, joint: node.op, parts, search: undefined };
     }
-    return { ...base, joint: undefined, parts: [], search: this.search(node) };
+    return { ...base, joint: undefined, parts: [], search: this.search(node, all) };
   }
 
   /** Follows a `filter`, `exists` or `all` over rows condition by condition. Undefined for anything else. */
-  private search(node: ASTNode): Search | undefined {
+  private search(node: ASTNode, all: string): Search | undefined {
     const loop = loopOf(node);
     if (loop === undefined) return undefined;
     const [method, list, variable, predicate] = loop;
-    const from = serialize(list);
+    const from = textOf(list, all);
     const rows = this.value(from);
     if (!("value" in rows) || !Array.isArray(rows.value)) return undefined;
     // of `all` the rows that break it are what explains the value
-    const conditions = method === "all" ? [`!(${serialize(predicate)})`] : flat(predicate, "&&").map((part) => serialize(part));
+    const conditions = method === "all" ? [`!(${textOf(predicate, all)})`] : flat(predicate, "&&").map((part) => textOf(part, all));
     const steps: Step[] = [];
     let left: readonly unknown[] = rows.value;
     let closest = left;
@@ -118,6 +117,23 @@ function loopOf(node: ASTNode): [method: string, list: ASTNode, variable: string
   const [method, list, [variable, predicate, ...more]] = node.args;
   if (!LOOPS.has(method) || variable?.op !== "id" || predicate === undefined || more.length > 0) return undefined;
   return [method, list, variable.args, predicate];
+}
+
+const TEXT = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g;
+
+/** An expression's part as it stands there. Not by the library's `serialize`, which loses parentheses (`(a == b) == c`); its ranges leave out the outer ones. */
+function textOf(node: ASTNode, all: string): string {
+  const signs = all.replaceAll(TEXT, (text) => "_".repeat(text.length));
+  let { start, end } = node as unknown as { start: number; end: number };
+  let [opened, closed] = [0, 0];
+  for (const sign of signs.slice(start, end)) {
+    if (sign === "(") opened++;
+    else if (sign === ")" && opened > 0) opened--;
+    else if (sign === ")") closed++;
+  }
+  for (; closed > 0 && start > 0; start--) if (signs[start - 1] === "(") closed--;
+  for (; opened > 0 && end < signs.length; end++) if (signs[end] === ")") opened--;
+  return all.slice(start, end).trim();
 }
 
 /** The operands of a chain of the same operator, in order. */
