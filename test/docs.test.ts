@@ -143,6 +143,7 @@ describe("reliability", () => {
     expected: "match",
     verdict: "match",
     reason: "",
+    form: "",
     confidence: 0.97,
     evidence: [],
     falseAlarms: [],

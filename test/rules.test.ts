@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { reliabilityPage } from "../functions/cli/reliability.ts";
-import { type CaseResult, checkCase, coverageProblems, fixtureNames, readCase, unwritten } from "../functions/rules/fixtures.ts";
+import type { Rule } from "../functions/rules/compile.ts";
+import { type CaseResult, checkCase, coverageProblems, fixtureNames, formProblems, readCase, unwritten } from "../functions/rules/fixtures.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";
 import { readCaptureFiles } from "../functions/transports/capture-files.ts";
 
@@ -31,6 +32,13 @@ describe.each([...catalogue.rules.keys()])("rule %s", (id) => {
     const result = await checkCase(readCase(runbooks, id, name), catalogue, readCaptureFiles);
     results.push(result);
     expect(result.problems).toEqual([]);
+  });
+
+  test("each of its forms speaks in a case", (context) => {
+    const own = results.filter(({ rule }) => rule === id);
+    // with -t only some of them were judged
+    if (own.length < names.length) context.skip("not every case was run");
+    expect(formProblems(catalogue.rules.get(id) as Rule, own)).toEqual([]);
   });
 });
 

@@ -1,4 +1,14 @@
-import { type CaseResult, checkCase, coverageProblems, type FixtureCase, fixtureNames, type Problem, readCase, unwritten } from "../rules/fixtures.ts";
+import {
+  type CaseResult,
+  checkCase,
+  coverageProblems,
+  type FixtureCase,
+  fixtureNames,
+  formProblems,
+  type Problem,
+  readCase,
+  unwritten,
+} from "../rules/fixtures.ts";
 import type { Catalogue } from "../rules/load.ts";
 import { LoadError } from "../rules/load.ts";
 import { readCaptureFiles } from "../transports/capture-files.ts";
@@ -50,6 +60,8 @@ export async function testRule(id: string, runbooks: string, catalogue: Catalogu
       empty === "" ? result : { ...result, problems: [...result.problems, { check: "outputs", expected: "what the commands printed", actual: empty }] },
     );
   }
+  const rule = catalogue.rules.get(id);
+  if (rule !== undefined) problems.push(...formProblems(rule, cases));
   return { rule: id, ok: problems.length === 0 && open.length === 0 && cases.every((one) => one.problems.length === 0), problems, unwritten: open, cases };
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { Capture } from "../facts/capture.ts";
 import { readFacts } from "../facts/read.ts";
+import type { Rule } from "./compile.ts";
 import { diagnose } from "./diagnose.ts";
 import type { Evidence, RuleVerdict } from "./diagnosis.ts";
 import { evaluateRule, Facts } from "./evaluate.ts";
@@ -66,6 +67,8 @@ export interface CaseResult {
   /** What the rule said; undefined if it could not be asked. */
   readonly verdict: RuleVerdict | undefined;
   readonly reason: string;
+  /** Of a match: the form that speaks; empty where the rule has just one. */
+  readonly form: string | undefined;
   /** 0…1, of a match. */
   readonly confidence: number | undefined;
   readonly evidence: readonly Evidence[];
@@ -123,6 +126,14 @@ export function coverageProblems(cases: readonly Pick<FixtureCase, "expect">[]):
   ];
 }
 
+/** The forms of a rule that speak in none of its cases: what they say was never read by anybody. */
+export function formProblems({ forms }: Pick<Rule, "forms">, results: readonly Pick<CaseResult, "form">[]): Problem[] {
+  const spoken = new Set(results.map(({ form }) => form));
+  return forms
+    .filter(({ name }) => name !== "" && !spoken.has(name))
+    .map(({ name }) => ({ check: "cases", expected: `a case in which the form ${name} speaks`, actual: "in none it is the first that holds" }));
+}
+
 /** Judges a case and compares with expect.yaml. Never throws for what is wrong with the case: that is a problem of the result. */
 export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue, "rules" | "fixes">, read: ReadCapture): Promise<CaseResult> {
   const { rule: id, name, expect } = fixture;
@@ -132,6 +143,7 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
     case: name,
     expected: expect.verdict,
     reason: "",
+    form: undefined,
     confidence: undefined,
     evidence: [],
     falseAlarms: [],
@@ -185,6 +197,7 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
     ...blank,
     verdict: outcome.verdict,
     reason: outcome.reason,
+    form: outcome.form,
     confidence: outcome.finding?.confidence,
     evidence,
     falseAlarms,
