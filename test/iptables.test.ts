@@ -154,6 +154,12 @@ describe("backends", () => {
     expect(value.chains).toHaveLength(1);
   });
 
+  test.each(["", saved("1.8.4", EMPTY)])("legacy tables that hold nothing make nft's what the program shows that does not name its backend", (text) => {
+    const value = read({ ...legacy, command: "iptables-save -c" }, { command: "iptables-legacy-save", text });
+    expect(told(value)).toEqual(["nft DROP"]);
+    expect(value.programs.map(({ backend }) => backend)).toEqual(["nft", "legacy"]);
+  });
+
   describe("a listing that does not name its backend", () => {
     const listed = { command: "iptables -S", text: "-P INPUT ACCEPT\n-P FORWARD DROP\n-A FORWARD -j ACCEPT\n" };
     const policies = (value: Iptables) => chain(value, "FORWARD").map((row) => `${row.backend} ${row.policy}`);
@@ -161,8 +167,8 @@ describe("backends", () => {
     test.each([[0], [1]])("is not hidden by empty legacy tables (%i)", (order) => {
       const outputs = [listed, { ...legacy, text: saved("1.8.9", EMPTY) }];
       const value = read(...(order === 1 ? outputs.reverse() : outputs));
-      expect(told(value)).toEqual(["unknown ACCEPT"]);
-      expect(policies(value)).toEqual(["unknown DROP"]);
+      expect(told(value)).toEqual(["nft ACCEPT"]);
+      expect(policies(value)).toEqual(["nft DROP"]);
     });
 
     test("stands beside legacy rules that are not its own", () => {

@@ -1,8 +1,11 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import type { ArpAnswer } from "./arping.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import type { Route } from "./route.ts";
+import type { RouteAnswer } from "./route-answer.ts";
 
 /**
  * Addresses that are in use twice, as far as the node itself tells: found by the kernel (IPv6 duplicate address detection), moved between hardware
@@ -15,9 +18,10 @@ const Conflict = z.object({
   /**
    * dad: the kernel found it and does not use the address (message, or flag dadfailed). moved: two hardware addresses answer for it. port: set on a
    * bridge or bond and on one of its ports. twice: set on two interfaces that are no such pair. heard: a packet that came in has the node's own address as
-   * its source, and a hardware address that is not the node's.
+   * its source, and a hardware address that is not the node's. answered: somebody asked with arping for the node's own address, and another host answered.
+   * rivals: two hosts answered for one address, or spoke for it by turns.
    */
-  kind: z.enum(["dad", "moved", "port", "twice", "heard"]),
+  kind: z.enum(["dad", "moved", "port", "twice", "heard", "answered", "rivals"]),
   address: z.string(),
   interface: z.string(),
   /** The other interface, or the other hardware address where it is known. */
@@ -35,6 +39,9 @@ interface Sources {
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
   readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
+  readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
 }
 
 const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(?: used by ([0-9a-f:]{17}))? detected/i;
@@ -47,19 +54,23 @@ const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1
 const HEADER = /^ll header: (?:[0-9a-f]{8}: )?((?:[0-9a-f]{2}[ :]){13}[0-9a-f]{2})/;
 /** Interfaces whose addresses are copies on purpose: virtual addresses of services, loopback. */
 const COPIES = /^(?:lo|dummy\d*|kube-ipvs0|nodelocaldns|vip\d*|cilium_host|cilium_net|kube-dummy-if|tunl0|wg.*|tun\d*|ppp\d*|tailscale\d+)$/;
+/** Each other host is a row of its own. */
+const ASKED: ReadonlySet<string> = new Set(["answered", "rivals"]);
 const MAX_ROWS = 500;
 
 export const addressConflict = defineDerivedFact({
   id: "address-conflict",
   title: "Addresses that are in use twice, as far as the node tells",
-  // the rule reads the last two itself: named here, so that one of them alone is enough to be judged
-  from: ["address", "link", "kernel-log", "agent-log", "arping"],
-  optional: ["agent-log", "arping"],
+  // the rule reads the agents' log itself, too: named here, so that it alone is enough to be judged
+  from: ["address", "link", "kernel-log", "agent-log", "arping", "route", "route-answer"],
+  optional: ["agent-log", "arping", "route", "route-answer"],
+  // they tell only which addresses are the node's own
+  inPart: ["route", "route-answer"],
   schema: AddressConflict,
   derive(values: Sources) {
     const rows = new Map<string, Conflict>();
     const add = (row: Conflict) => {
-      const key = `${row.kind} ${row.address} ${row.interface}`;
+      const key = `${row.kind} ${row.address} ${row.interface} ${ASKED.has(row.kind) ? row.other : ""}`;
       const known = rows.get(key);
       // a message that names the other host tells more than the flag of the address
       const better = known !== undefined && known.other !== "" && row.other === "" ? known : row;
@@ -98,6 +109,7 @@ export const addressConflict = defineDerivedFact({
       if (row.flags.includes("dadfailed")) add({ ...placed(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
     }
     for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
+    for (const row of askedFor(values, macs)) add(row);
     return { rows: [...rows.values()] };
   },
 });
@@ -119,5 +131,32 @@ function* onTwo(addresses: readonly (Address & Row)[], links: readonly (Link & R
       if (!isPort && (link.master !== undefined || other?.master !== undefined)) continue;
       yield { ...placed(row), kind: isPort ? "port" : "twice", address: row.address, interface: row.interface, other: first.interface, count: 1 };
     }
+  }
+}
+
+/**
+ * What answers to arping say. For a neighbour's address an answer is normal, also to `arping -D`: that an address is the node's own must be seen. Copies of a
+ * virtual address (on lo, kube-ipvs0) do not count, because the host that announces it answers.
+ */
+function* askedFor(values: Sources, macs: ReadonlySet<string>): Generator<Conflict> {
+  const answers = values.arping?.rows ?? [];
+  if (answers.length === 0) return;
+  const addresses = (values.address?.rows ?? []).filter((row) => !COPIES.test(row.interface));
+  const own = new Set([
+    ...addresses.map((row) => row.address),
+    // a source that the kernel chooses is an address of the node
+    ...(values.route?.rows ?? []).flatMap((row) => (row.interface === undefined || COPIES.test(row.interface) ? [] : (row.source ?? []))),
+    ...(values["route-answer"]?.rows ?? []).flatMap((row) => (COPIES.test(row.interface) ? [] : (row.preferredSource ?? []))),
+  ]);
+  const asked = answers.filter((row) => row.heard !== true);
+  for (const row of answers) {
+    const { address, mac, interface: name = "" } = row;
+    const found = (kind: Conflict["kind"]): Conflict => ({ ...placed(row), kind, address, interface: name, other: mac, count: 1 });
+    // without -D the node asks with the address itself and may hear its own packet again: there its hardware addresses must be known
+    const sure = row.duplicateCheck || (macs.size > 0 && addresses.some((known) => known.address === address && known.interface === name));
+    if (row.heard === true) {
+      if (row.returned === true && !macs.has(mac)) yield found("rivals");
+    } else if (sure && (own.has(address) || row.own === true) && !macs.has(mac)) yield found("answered");
+    else if (asked.some((other) => other.address === address && other.mac !== mac && (other.interface ?? "") === name)) yield found("rivals");
   }
 }

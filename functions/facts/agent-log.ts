@@ -83,6 +83,7 @@ export const agentLog = defineFact<AgentLog>({
   ],
   recognize,
   schema: AgentLog,
+  log: "newest",
   // exit code 1 only says that some file is not there
   answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr),
   parse({ text, argv, view, startedAt, live, truncated }) {

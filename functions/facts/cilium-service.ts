@@ -35,8 +35,9 @@ const ENDPOINT = /^(?:\[([0-9a-fA-FxX*:.]{2,45})\]|(\S{3,64}?)):(\d{1,5})(?:\/([
 // "1    10.96.0.1:443/TCP    ClusterIP      1 => 10.0.0.1:6443/TCP (active)"
 const LISTED = /^(?:\d{1,10}\s{1,20})?(\S{9,70})(?:\s{1,20}\([a-z]\))?\s{1,80}([A-Z][A-Za-z]{2,40})(?:\s{1,80}(\d{1,6} => \S.{0,200}))?(?:\s.{0,200})?$/;
 const MORE = /^\s{0,200}\d{1,6} => (\S{9,70})(?: \((?:([a-z-]{2,30})|\d{1,10})\))?/;
-// "10.96.0.1:443       172.18.0.3:6443 (1) (1)", the frontend: "0.0.0.0:0 (1) (0) [ClusterIP, non-routable]"
-const IN_MAP = /^(\S{9,70})?\s{1,200}(\S{9,70}) (?:\(\d{1,6}\) ?){1,2}(?:\[([A-Za-z, 0-9-]{1,200})\])?/;
+// "10.96.0.1:443       172.18.0.3:6443 (1) (1)", the frontend: "0.0.0.0:0 (1) (0) [ClusterIP, non-routable]"; from 1.17 on
+// "10.96.0.1:443/TCP (1)   172.18.0.3:6443/TCP (1) (1)", with the frontend on each line
+const IN_MAP = /^(?:(\S{9,70})(?: \(\d{1,6}\))?)?\s{1,200}(\S{9,70}) (?:\(\d{1,6}\) ?){1,2}(?:\[([A-Za-z, 0-9-]{1,200})\])?/;
 const HEADER = /^(?:ID\s+)?Frontend\s+Service Type\s+Backend|^SERVICE ADDRESS\s+BACKEND ADDRESS/;
 const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 
@@ -79,11 +80,12 @@ export const ciliumService = defineFact({
       const shown = endpointOf(mapped?.[1] ?? listed?.[1] ?? "");
       if (shown !== undefined) {
         const type = listed?.[2] ?? mapped?.[3]?.split(",")[0];
+        const same = frontend?.address === shown.address && frontend.port === shown.port && frontend.protocol === shown.protocol;
         frontend = {
           source: view.format === "map" ? "map" : "agent",
           address: shown.address,
           port: shown.port,
-          ...present({ protocol: shown.protocol, type }),
+          ...present({ protocol: shown.protocol, type: type ?? (same ? frontend?.type : undefined) }),
         };
       }
       const more = view.format === "list" ? MORE.exec(listed === null ? raw : (listed[3] ?? "")) : null;

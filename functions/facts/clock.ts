@@ -166,7 +166,10 @@ export const clock = defineFact({
       servers: best.flatMap((part) => part.value.servers),
     };
   },
-  whole: (parts) => parts.some((part) => part.value.rows.length > 0),
+  // whether a chrony that follows its own clock has servers, only their list tells
+  whole: (parts) =>
+    parts.some((part) => part.value.rows.length > 0) &&
+    (parts.some((part) => part.complete && part.view.scope === "servers") || !parts.some((part) => part.value.rows.some(({ local }) => local === true))),
 });
 
 type Fields = ReadonlyMap<string, { line: number; value: string }>;

@@ -215,6 +215,7 @@ function missing(found: CniConfig, line: number, content: string): boolean {
 
 const FRAME = /^(\/[^\s:]{1,300}):$/;
 const LONG = /^[-dlbcps][rwxsStT-]{9}[.+@]?\s/;
+/** Blocks on the disk, before the entries of a long listing. */
 const TOTAL = /^(?:total|insgesamt|итого|total:|合計|总用量|celkem|totaal|razem|totale) [\d.,]{1,12}[KMG]?$/i;
 
 function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, unparsed: UnparsedLines): void {
@@ -224,6 +225,7 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
     .map((path) => path.replace(/\/+$/, "") || "/");
   for (const { line, text: content } of lines(stderr)) missing(found, line, content);
   let directory = paths.length === 1 ? (paths[0] as string) : "";
+  let cut: string | undefined;
   const looked = new Map<string, { line: number; configs: number }>();
   const open = (path: string, line: number) => {
     if (NET_D.test(path) && !looked.has(path)) looked.set(path, { line, configs: 0 });
@@ -236,7 +238,11 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
       directory = frame.replace(/\/+$/, "");
       open(directory, line);
     } else if (missing(found, line, content)) looked.delete(directory);
-    else if (!TOTAL.test(content) && !isPrompt(raw)) {
+    else if (TOTAL.test(content)) {
+      // a folder without entries takes no blocks: what was listed is cut off, until an entry comes
+      if (/[1-9]/.test(content)) cut = directory;
+    } else if (!isPrompt(raw)) {
+      cut = undefined;
       const names = LONG.test(content) ? longName(content) : shortNames(content);
       if (names === undefined) unparsed.add(line, raw);
       for (const entry of names ?? []) {
@@ -247,6 +253,7 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
       }
     }
   }
+  if (cut !== undefined) looked.delete(cut);
   for (const [path, { line, configs }] of looked) found.directories.push({ line, directory: path, exists: true, configs });
 }
 

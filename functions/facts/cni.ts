@@ -29,7 +29,9 @@ const Config = z.object({
   /** Of all its plugins. Without the file's text it is told from its name, and holds one. */
   chain: z.array(z.string()),
 });
-const Cni = z.object({ agents: z.array(Agent), devices: z.array(Device), configs: z.array(Config) });
+/** A CNI whose agent does not run: every process was listed, or all whose line holds the agent's name. */
+const Absent = z.object({ line: z.int(), cni: z.string() });
+const Cni = z.object({ agents: z.array(Agent), absent: z.array(Absent), devices: z.array(Device), configs: z.array(Config) });
 type Cni = z.infer<typeof Cni>;
 
 /** By the name of the program (or container); names of 15 characters may be cut. */
@@ -48,6 +50,20 @@ const AGENTS: readonly (readonly [RegExp, string])[] = [
   [/^(?:ovnkube|ovnkube-node|ovnkube-control)$/, "ovn"],
   [/^(?:multus|multus-daemon)$/, "multus"],
 ];
+/** The programs that a search must have named, as they stand in a list of processes. k3s, which has flannel in itself, brings its own configuration. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  flannel: ["flanneld"],
+  calico: ["calico-node"],
+  cilium: ["cilium-agent"],
+  weave: ["weaver"],
+  aws: ["aws-k8s-agent"],
+  antrea: ["antrea-agent"],
+  "kube-router": ["kube-router"],
+  azure: ["azure-cns"],
+  kindnet: ["kindnetd"],
+  "kube-ovn": ["kube-ovn-daemon"],
+  ovn: ["ovnkube"],
+};
 /** Docker names containers k8s_<container>_<pod>_… */
 const KUBERNETES_NAME = /^k8s_([a-z0-9-]{1,63})_/;
 const DEVICES: readonly (readonly [RegExp, string, boolean])[] = [
@@ -100,7 +116,12 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
 ];
 
 interface Sources {
-  readonly process?: { rows: readonly (Process & Row)[]; containers: readonly (Row & { name: string; state: string })[] };
+  readonly process?: {
+    rows: readonly (Process & Row)[];
+    containers: readonly (Row & { name: string; state: string })[];
+    listings: readonly Row[];
+    searches: readonly (Row & { text: string })[];
+  };
   readonly "cni-config"?: CniConfig;
   readonly link?: { rows: readonly (Link & Row)[] };
 }
@@ -114,13 +135,15 @@ export const cni = defineDerivedFact<Cni>({
   schema: Cni,
   derive(values) {
     const sources = values as Sources;
+    const agents = [
+      ...(sources.process?.rows ?? []).filter((row) => !row.defunct).flatMap((row) => agentOf(row, row.command)),
+      ...(sources.process?.containers ?? [])
+        .filter((row) => row.state === "running")
+        .flatMap((row) => agentOf(row, KUBERNETES_NAME.exec(row.name)?.[1] ?? row.name)),
+    ];
     return {
-      agents: [
-        ...(sources.process?.rows ?? []).filter((row) => !row.defunct).flatMap((row) => agentOf(row, row.command)),
-        ...(sources.process?.containers ?? [])
-          .filter((row) => row.state === "running")
-          .flatMap((row) => agentOf(row, KUBERNETES_NAME.exec(row.name)?.[1] ?? row.name)),
-      ],
+      agents,
+      absent: absentOf(sources.process, new Set(agents.map((row) => row.cni))),
       devices: (sources.link?.rows ?? []).flatMap((row) => {
         const known = DEVICES.find(([pattern]) => pattern.test(row.interface));
         return known === undefined ? [] : [{ ...placeOf(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
@@ -138,6 +161,15 @@ function placeOf({ line, output, text }: Row): Row {
 function agentOf(row: Row, command: string): Cni["agents"] {
   const known = AGENTS.find(([pattern]) => pattern.test(command));
   return known === undefined ? [] : [{ ...placeOf(row), cni: known[1], command }];
+}
+
+function absentOf(process: Sources["process"], running: ReadonlySet<string>): Cni["absent"] {
+  const proofOf = (programs: readonly string[]): Row | undefined =>
+    process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((name) => name.includes(text)));
+  return Object.entries(PROGRAMS).flatMap(([name, programs]) => {
+    const proof = running.has(name) ? undefined : proofOf(programs);
+    return proof === undefined ? [] : [{ ...placeOf(proof), cni: name }];
+  });
 }
 
 function configsOf(found: CniConfig | undefined): Cni["configs"] {

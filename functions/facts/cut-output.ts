@@ -3,7 +3,7 @@ import { commandLine } from "./command.ts";
 
 /** These end every line that they print. (A file that `cat` shows, or what `curl` gets, may end without.) */
 const LINE_BY_LINE =
-  /^(?:ip|ss|[ez]?grep|bridge|tc|route|arp|netstat|ifconfig|brctl|conntrack|ipset|ipvsadm(?:-save)?|(?:ip6?|eb|arp)tables(?:-legacy|-nft)?(?:-save)?|nft|sysctl|lsmod|dmesg|nstat|ps|ethtool|bpftool)$/;
+  /^(?:ip|ss|[ez]?grep|bridge|tc|route|arp|netstat|ifconfig|brctl|conntrack|ipset|ipvsadm(?:-save)?|(?:ip6?|eb|arp)tables(?:-legacy|-nft)?(?:-save)?|nft|sysctl|lsmod|dmesg|nstat|ps|ethtool|bpftool|ls|tcpdump|timedatectl|chronyc|ntpq)$/;
 /** So many other outputs must have kept the newline at their end: then whoever made the capture did not trim them. */
 const OTHERS = 2;
 

@@ -53,8 +53,7 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
   optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log"],
   schema: Announcements,
   // where nothing was announced, a part of the tables that it is held against will do
-  enough: (values: Sources & { "agent-log"?: unknown }, whole) =>
-    whole.has("link") && values["flannel-annotation"] === undefined && (values["agent-log"] === undefined || whole.has("agent-log")),
+  enough: (values: Sources, whole) => whole.has("link") && values["flannel-annotation"] === undefined,
   derive(values: Sources): Announcements {
     const { link, "flannel-annotation": annotation, neighbor, fdb, address } = values;
     const told = annotation?.rows ?? [];

@@ -4,6 +4,7 @@ import { addressConflict } from "./address-conflict.ts";
 import { agentLog } from "./agent-log.ts";
 import { arping } from "./arping.ts";
 import { attempt } from "./attempt.ts";
+import { bgpRoute } from "./bgp-route.ts";
 import { bpfCgroup } from "./bpf-cgroup.ts";
 import { bpfLink } from "./bpf-link.ts";
 import { bpfMap } from "./bpf-map.ts";
@@ -30,6 +31,7 @@ import { cniMessage } from "./cni-message.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
 import { conntrackUsage } from "./conntrack-usage.ts";
+import { defaultRoute } from "./default-route.ts";
 import { dockerPod } from "./docker-pod.ts";
 import { duplicateRule } from "./duplicate-rule.ts";
 import { ebtables } from "./ebtables.ts";
@@ -41,8 +43,10 @@ import { fdb } from "./fdb.ts";
 import { flannelAnnotation } from "./flannel-annotation.ts";
 import { flannelAnnouncement } from "./flannel-announcement.ts";
 import { flannelEnv } from "./flannel-env.ts";
+import { formerCni } from "./former-cni.ts";
 import { fullQueue } from "./full-queue.ts";
 import { instanceMetadata } from "./instance-metadata.ts";
+import { invalidPacket } from "./invalid-packet.ts";
 import { ipamd } from "./ipamd.ts";
 import { ipset } from "./ipset.ts";
 import { iptables } from "./iptables.ts";
@@ -56,6 +60,8 @@ import { linkEvent } from "./link-event.ts";
 import { linkLocalRoute } from "./link-local-route.ts";
 import { localDns } from "./local-dns.ts";
 import { lostOverlay } from "./lost-overlay.ts";
+import { lostPeerRoute } from "./lost-peer-route.ts";
+import { lostRule } from "./lost-rule.ts";
 import { lsof } from "./lsof.ts";
 import { module } from "./module.ts";
 import { mtuConflict } from "./mtu-conflict.ts";
@@ -64,6 +70,7 @@ import { neighborStats } from "./neighbor-stats.ts";
 import { neighborTable } from "./neighbor-table.ts";
 import { networkManager } from "./network-manager.ts";
 import { networkd } from "./networkd.ts";
+import { networkdRemoval } from "./networkd-removal.ts";
 import { nft } from "./nft.ts";
 import { noRouteMessage } from "./no-route-message.ts";
 import { nstat } from "./nstat.ts";
@@ -85,6 +92,7 @@ import { routeLookup } from "./route-lookup.ts";
 import { routeSearch } from "./route-search.ts";
 import { rule } from "./rule.ts";
 import { sar } from "./sar.ts";
+import { secondUplink } from "./second-uplink.ts";
 import { serviceAnswer } from "./service-answer.ts";
 import { serviceProxy } from "./service-proxy.ts";
 import { socket } from "./socket.ts";
@@ -100,6 +108,7 @@ import { tool } from "./tool.ts";
 import { unit } from "./unit.ts";
 import { unreachableMessage } from "./unreachable-message.ts";
 import { vtep } from "./vtep.ts";
+import { wantedRule } from "./wanted-rule.ts";
 
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
 export const facts: readonly AnyFact[] = [
@@ -173,6 +182,8 @@ export const facts: readonly AnyFact[] = [
   tool,
   unit,
   unreachableMessage,
+  wantedRule,
+  bgpRoute,
 ];
 
 /** Facts computed from others. A derived fact stands behind the ones that it is derived from. */
@@ -187,6 +198,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   linkEvent,
   reversePath,
   packetPath,
+  invalidPacket,
   duplicateRule,
   chainGroup,
   cardDrops,
@@ -208,4 +220,10 @@ export const derivedFacts: readonly DerivedFact[] = [
   linkLocalRoute,
   lostOverlay,
   dockerPod,
+  defaultRoute,
+  lostRule,
+  secondUplink,
+  lostPeerRoute,
+  networkdRemoval,
+  formerCni,
 ];

@@ -22,7 +22,8 @@ export function tableKnown(parts: readonly Part<Iptables>[], table: string): boo
  * Chain by chain the best view: complete with counters, then complete, then what shows most rules. The second sample only adds deltas.
  * Both backends are kept apart if both hold rules; a backend that holds none is left out.
  */
-export function merge(parts: readonly Part<Iptables>[]): Iptables {
+export function merge(given: readonly Part<Iptables>[]): Iptables {
+  const parts = withoutLegacy(withoutLegacy(given, "ipv4"), "ipv6");
   const samples = parts.filter((part) => part.sample === 1);
   const views = (samples.length > 0 ? samples : parts).map(settled);
   const value = choose(views);
@@ -34,6 +35,18 @@ export function merge(parts: readonly Part<Iptables>[]): Iptables {
   const renamed = unnamed.ipv4 !== "unknown" || unnamed.ipv6 !== "unknown";
   const { chains, rows } = renamed ? { chains: value.chains.map(named), rows: value.rows.map(named) } : value;
   return { chains, rows, warnings: views.flatMap((view) => view.warnings), programs };
+}
+
+/** The legacy tables were listed and hold nothing: what the program shows that does not name its backend is nft's, whatever its version suggests. */
+function withoutLegacy(parts: readonly Part<Iptables>[], family: Family): readonly Part<Iptables>[] {
+  const empty = parts.some(({ view, complete, value }) => complete && view.scope === `${family}/legacy` && !holdsRules(value, family, "legacy"));
+  if (!empty) return parts;
+  const asNft = <R extends { family: Family; backend: Backend }>(row: R): R => (row.family === family ? { ...row, backend: "nft" } : row);
+  return parts.map((part) => {
+    const { chains, rows, warnings, programs } = part.value;
+    const unnamed = !part.view.scope.includes("/") && chains.some((chain) => chain.family === family && (chain.rules > 0 || chain.policy !== "ACCEPT"));
+    return unnamed ? { ...part, value: { chains: chains.map(asNft), rows: rows.map(asNft), warnings, programs: programs.map(asNft) } } : part;
+  });
 }
 
 interface Settled extends Iptables {

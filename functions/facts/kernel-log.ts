@@ -100,6 +100,7 @@ export const kernelLog = defineFact({
     if (files.length === 0 || !["cat", "tail", "head", "grep", "egrep", "zgrep", "less", "more"].includes(program ?? "")) return undefined;
     return { format: "text", complete: false, scope: "", rank: 1 };
   },
+  log: "all",
   schema: KernelLog,
   parse({ text, view, startedAt, live }) {
     const unparsed = new UnparsedLines();

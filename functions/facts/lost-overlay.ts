@@ -87,7 +87,23 @@ function openOf(values: Sources, whole: ReadonlySet<string>): { line: number; in
   const env = values["flannel-env"];
   const seen = env !== undefined && (env.rows.length === 0 || (values.process !== undefined && whole.has("route") && whole.has("link")));
   const devices = links.some((row) => row.interface.startsWith("flannel") || OTHERS.test(row.interface));
-  return bridge === undefined || seen || devices ? [] : [{ ...placed(bridge), interface: bridge.interface }];
+  const known = whole.has("route") && whole.has("link");
+  return bridge === undefined || seen || devices || (known && needsNoTunnel(bridge, values)) ? [] : [{ ...placed(bridge), interface: bridge.interface }];
+}
+
+/** flannel as a gateway among neighbours: every range like the bridge's own is led to a host of an interface on which packets are no larger than on the bridge. */
+function needsNoTunnel(bridge: Link, { link, route }: Sources): boolean {
+  const routes = (route?.rows ?? []).filter((row) => row.table === "main" && row.type === "unicast" && row.interface !== undefined);
+  const own = routes.find((row) => row.interface === bridge.interface && row.gateway === undefined);
+  const [address, length] = own?.prefix.split("/") ?? [];
+  // ranges of nodes are cut from one that has room for 256 of them
+  const pods = own === undefined ? undefined : rangeOf(`${address}/${Math.max(0, Number(length) - 8)}`);
+  const peers = routes.filter((row) => {
+    const range = row.gateway === undefined || !row.prefix.endsWith(`/${length}`) ? undefined : rangeOf(row.prefix);
+    return range !== undefined && pods !== undefined && overlap(range, pods) === "inside";
+  });
+  const direct = (name: string | undefined): boolean => (link?.rows ?? []).some((row) => row.interface === name && row.up && row.mtu === bridge.mtu);
+  return peers.length > 0 && peers.every((row) => direct(row.interface));
 }
 
 const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;

@@ -101,7 +101,7 @@ export const mtuConflict = defineDerivedFact({
   from: ["link", "route", "rule", "address", "kernel-log", "ping"],
   optional: ["ping"],
   schema: MtuConflict,
-  derive(values: Sources) {
+  derive(values: Sources, whole) {
     const drops: (z.infer<typeof Dropped> & Row)[] = [];
     for (const entry of values["kernel-log"]?.rows ?? []) {
       const match = drops.length < MAX_DROPS ? OVER_MTU.exec(entry.message) : null;
@@ -119,7 +119,7 @@ export const mtuConflict = defineDerivedFact({
       return links.get(answer?.route?.interface ?? "");
     };
     const { lookup } = routeTables(sources);
-    const uplink = wayTo("198.51.100.1");
+    const uplink = wayTo("198.51.100.1") ?? (routes.length === 0 && whole.has("link") ? widest([...links.values()]) : undefined);
     const tunnels: Tunnel[] = [];
     for (const row of links.values()) {
       const tunnel = tunnelOf(row, values, uplink, links, wayTo);
@@ -140,7 +140,8 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[]): (z.infer<t
     const headers = target.includes(":") ? 48 : 28;
     const here = runs.filter((run) => run.target === target);
     const passed = here.filter((run) => run.received > 0).reduce((most, run) => Math.max(most, run.size), -1);
-    const silent = here.filter((run) => run.whole && run.received === 0 && run.tooLarge === 0 && run.size > passed);
+    // Linux lets nobody cut what its interface can send, with -M do or without; where the interfaces are not known, only the option tells
+    const silent = here.filter((run) => (run.whole || links.length > 0) && run.received === 0 && run.tooLarge === 0 && run.size > passed);
     const lost = silent.toSorted((one, other) => one.size - other.size)[0];
     // one packet may get lost anywhere
     if (silent.reduce((sum, run) => sum + run.sent, 0) < 2) continue;
@@ -151,6 +152,19 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[]): (z.infer<t
   }
   return found;
 }
+
+/** What may lie below a tunnel is neither inside of the node nor a tunnel. */
+const INNER =
+  /^(?:lo|flannel|vxlan|vtep|tunl|cni0|cbr0|kube-|docker|br-[0-9a-f]{12}|virbr|veth|cali|lxc|cilium_|wireguard|kilo|dummy|nodelocaldns|ifb|tailscale|wg|tun|tap|vnet|weave|antrea|geneve)/;
+
+/**
+ * Where no routes were listed it is not known which interface a tunnel is on; what is too large for the one that takes the most is so for all. Its MTU must
+ * be an uplink's: the list has to name all interfaces.
+ */
+const widest = (links: readonly (Link & Row)[]): (Link & Row) | undefined =>
+  links
+    .filter((row) => row.up && row.mtu !== undefined && !INNER.test(row.interface) && !isVpn(row))
+    .toSorted((one, other) => (other.mtu ?? 0) - (one.mtu ?? 0))[0];
 
 function tunnelOf(
   row: Link & Row,

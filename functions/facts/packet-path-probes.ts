@@ -68,7 +68,7 @@ const DOCKER_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|docker_gwbridge|(?:cni-)?podm
 const LIBVIRT_BRIDGE = /^virbr\d{1,4}$/;
 const LXD_BRIDGE = /^(?:lxdbr|incusbr|lxcbr)\d{1,4}$/;
 /** Tunnels between nodes whose packets go through FORWARD. Cilium's do not: eBPF takes them. */
-const POD_OVERLAY = /^(?:flannel(?:-v6)?\.\d{1,8}|flannel-wg(?:-v6)?|vxlan(?:-v6)?\.calico|tunl0|wireguard\.cali)$/;
+const POD_OVERLAY = /^(?:flannel(?:-v6)?\.\d{1,8}|flannel\d|flannel-wg(?:-v6)?|vxlan(?:-v6)?\.calico|tunl0|wireguard\.cali)$/;
 /** Ports that belong to virtual machines or containers. */
 const GUEST_PORT = /^(?:vnet\d|tap|veth|fwpr|macvtap|vif\d)/;
 
@@ -84,8 +84,22 @@ function networkOf(name: string): Pick<PodInterface, "network" | "kind"> | undef
 /** Whose traffic comes and goes by an interface of this name, tunnels between nodes included; undefined for the node's own. */
 export const trafficOf = (name: string): Network | undefined => (POD_OVERLAY.test(name) ? "kubernetes" : networkOf(name)?.network);
 
+/** What tells of a bridge whose name says nothing that it is the pods'. */
+export interface BridgeHints {
+  /** Bridges that CNI files name. */
+  readonly named: ReadonlySet<string>;
+  /** FORWARD has the rules of kube-proxy: what containers are on, and no other program claims, is the pods'. */
+  readonly kubeProxy: boolean;
+  /** Whether a program for containers or machines has rules for the interface: Docker, Podman, libvirt, LXD. */
+  readonly claimed: (name: string) => boolean;
+  /** Prefixes of pods that flannel noted. */
+  readonly ranges: readonly string[];
+}
+
+const KUBERNETES = { port: { network: "kubernetes", kind: "port" }, bridge: { network: "kubernetes", kind: "bridge" } } as const;
+
 /** The interfaces behind which pods, containers and machines are. A veth with a route to one address is a pod's too (ptp, kindnet). Those that are down are left out. */
-export function podInterfaces(view: NodeView): PodInterface[] {
+export function podInterfaces(view: NodeView, hints: BridgeHints): PodInterface[] {
   const rows = new Map<string, Row>();
   const down = new Set<string>();
   for (const link of view.links) {
@@ -93,29 +107,71 @@ export function podInterfaces(view: NodeView): PodInterface[] {
     if (!link.up) down.add(link.interface);
   }
   for (const address of view.addresses) if (!rows.has(address.interface)) rows.set(address.interface, address);
-  const pointed = new Set<string>();
+  const known = new Map<string, Pick<PodInterface, "network" | "kind">>();
   for (const route of view.routes) {
     if (route.interface === undefined) continue;
     if (!rows.has(route.interface)) rows.set(route.interface, route);
-    if (route.table === "main" && route.type === "unicast" && isHost(route.prefix) && route.interface.startsWith("veth")) pointed.add(route.interface);
+    if (route.table === "main" && route.type === "unicast" && isHost(route.prefix) && route.interface.startsWith("veth"))
+      known.set(route.interface, KUBERNETES.port);
   }
-  // Of old, Docker's own bridge was the pods': then a tunnel between nodes stands beside it, and no other bridge (of a list that was cut, none was seen). Without
-  // a carrier nothing runs behind it.
-  const names = [...rows.keys()];
-  const idle = view.links.some((link) => link.interface === "docker0" && link.carrier === false);
-  const onDocker0 = !idle && names.some((name) => POD_OVERLAY.test(name)) && !names.some((name) => networkOf(name)?.network === "kubernetes");
+  for (const name of rows.keys()) {
+    const named = networkOf(name);
+    if (named !== undefined) known.set(name, named);
+  }
+  // a node has one network of pods; of a list that was cut, none may have been seen
+  if (![...known.values()].some(({ network }) => network === "kubernetes"))
+    for (const name of bridgesOfPods(view, hints, rows)) known.set(name, KUBERNETES.bridge);
   const found: PodInterface[] = [];
   const counts = new Map<string, number>();
   for (const [name, row] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const named = onDocker0 && name === "docker0" ? ({ network: "kubernetes", kind: "bridge" } as const) : networkOf(name);
-    const known = named ?? (pointed.has(name) ? ({ network: "kubernetes", kind: "port" } as const) : undefined);
-    if (known === undefined || down.has(name)) continue;
-    const group = known.kind === "port" ? name.replace(/[0-9a-f]{6,}$/, "") : name;
+    const own = known.get(name);
+    if (own === undefined || down.has(name)) continue;
+    const group = own.kind === "port" ? name.replace(/[0-9a-f]{6,}$/, "") : name;
     const count = (counts.get(group) ?? 0) + 1;
     counts.set(group, count);
-    if (count <= MAX_ALIKE) found.push({ row, interface: name, ...known });
+    if (count <= MAX_ALIKE) found.push({ row, interface: name, ...own });
   }
   return found;
+}
+
+/** Bridges of pods that are not called like one. */
+function bridgesOfPods(view: NodeView, hints: BridgeHints, rows: ReadonlyMap<string, Row>): string[] {
+  // Podman and nerdctl write CNI files, too
+  const found = [...rows.keys()].filter((name) => hints.named.has(name) && (name === "docker0" || networkOf(name) === undefined));
+  if (found.length === 0 && rows.has("docker0") && isOfFlannel(view, hints, [...rows.keys()])) found.push("docker0");
+  if (found.length > 0 || !hints.kubeProxy) return found;
+  const uplinks = new Set(view.routes.filter((route) => route.prefix.endsWith("/0")).map((route) => route.interface));
+  const ports = new Map<string, string[]>();
+  for (const { interface: name, master } of view.links) {
+    if (master === undefined) continue;
+    const list = ports.get(master);
+    if (list === undefined) ports.set(master, [name]);
+    else list.push(name);
+  }
+  return [...ports].flatMap(([bridge, names]) => {
+    const kind = view.links.find((link) => link.interface === bridge)?.kind;
+    const isBridge = kind === "bridge" || (kind === undefined && rows.has(bridge) && bridge !== "ovs-system");
+    // a bridge with a card on it is the host's own network
+    const ofContainers = names.every((name) => name.startsWith("veth")) && !uplinks.has(bridge);
+    return isBridge && ofContainers && networkOf(bridge) === undefined && !hints.claimed(bridge) ? [bridge] : [];
+  });
+}
+
+/**
+ * Of old, Docker's own bridge was the pods': flannel gave it its prefix, one beside those of the other nodes. Where no prefix is known, flannel's device beside it
+ * says so. Without a carrier nothing runs behind it.
+ */
+function isOfFlannel(view: NodeView, { ranges }: BridgeHints, names: readonly string[]): boolean {
+  if (view.links.some((link) => link.interface === "docker0" && link.carrier === false)) return false;
+  const tunnels = new Set(names.filter((name) => name.startsWith("flannel") && POD_OVERLAY.test(name)));
+  const own = rangeOf(addressesBehind(view, "ipv4", "docker0") ?? "");
+  const prefixes = [
+    ...ranges,
+    ...view.addresses.flatMap(({ interface: name, address, prefixLength = 32 }) => (tunnels.has(name) ? [`${address}/${prefixLength}`] : [])),
+    ...view.routes.flatMap(({ interface: name = "", prefix }) => (tunnels.has(name) ? [prefix] : [])),
+  ].flatMap((prefix) => rangeOf(prefix) ?? []);
+  if (own === undefined || prefixes.length === 0) return tunnels.size > 0;
+  return prefixes.some((range) => overlap(own, range) !== "apart" || (range.family === "ipv4" && own.low >> 16n === range.low >> 16n));
 }
 
 const isHost = (prefix: string): boolean => prefix.endsWith("/32") || prefix.endsWith("/128");
@@ -156,7 +212,8 @@ function addressesBehind(view: NodeView, family: Family, name: string): string |
   if (host !== undefined) return host.prefix.slice(0, host.prefix.indexOf("/"));
   const router = name.startsWith("lxc") ? "cilium_host" : name;
   const own = view.addresses.find((address) => address.interface === router && address.family === family && address.scope !== "link");
-  if (own?.prefixLength === undefined) return undefined;
+  if (own === undefined) return view.routes.find((route) => route.family === family && route.interface === name && isOwnNetwork(route))?.prefix;
+  if (own.prefixLength === undefined) return undefined;
   if (!isHost(`/${own.prefixLength}`)) return `${own.address}/${own.prefixLength}`;
   // Cilium's own address is one of its prefix, to which a route leads
   const range = rangeOf(own.address);
@@ -167,6 +224,10 @@ function addressesBehind(view: NodeView, family: Family, name: string): string |
   });
   return wider?.prefix;
 }
+
+/** The route that the kernel makes of an interface's address. */
+const isOwnNetwork = ({ table, type, gateway, prefix }: NodeView["routes"][number]): boolean =>
+  table === "main" && type === "unicast" && gateway === undefined && !/\/0$|^f[ef]/.test(prefix);
 
 /** Where packets for a pod leave: Cilium routes them to its own device, unless each pod has a route. */
 function wayBack(view: NodeView, family: Family, name: string): string {
@@ -206,13 +267,16 @@ function betweenNodes(view: NodeView, family: Family, pod: PodInterface, source:
     if (route.family !== family || route.table !== "main" || route.type !== "unicast" || name === undefined || prefix.endsWith("/0") || remotes.has(name))
       continue;
     const range = rangeOf(prefix);
-    if (range === undefined || (own !== undefined && overlap(own, range) !== "apart")) continue;
+    const tunnel = POD_OVERLAY.test(name);
+    const relation = own === undefined || range === undefined ? "apart" : overlap(own, range);
+    // flannel's UDP backend and WireGuard have one route to all pods, this node's among them
+    if (range === undefined || (relation !== "apart" && !(tunnel && relation === "inside"))) continue;
     const routed =
       name === uplink &&
       route.gateway !== undefined &&
       !isHost(prefix) &&
       (route.protocol === "bird" || (own !== undefined && own.low >> 16n === range.low >> 16n));
-    if ((POD_OVERLAY.test(name) && route.gateway !== undefined) || routed) remotes.set(name, prefix);
+    if ((tunnel && (route.gateway !== undefined || relation === "inside")) || routed) remotes.set(name, prefix);
   }
   const tunnels = new Map<string, string | undefined>(remotes);
   // without the routes, the tunnels are known by their names, and the other nodes' prefixes are not

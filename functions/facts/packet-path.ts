@@ -3,11 +3,12 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Ipset } from "./ipset.ts";
 import type { Iptables } from "./iptables-row.ts";
 import type { Nft } from "./nft-row.ts";
+import { ForwardChain, forwardChains } from "./packet-path-forward.ts";
 import { iptablesBases } from "./packet-path-iptables.ts";
 import { keeperOf } from "./packet-path-keeper.ts";
 import { nftBases } from "./packet-path-nft.ts";
 import type { Packet } from "./packet-path-packet.ts";
-import { type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod, trafficOf } from "./packet-path-probes.ts";
+import { type BridgeHints, type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod, trafficOf } from "./packet-path-probes.ts";
 import { type BaseChain, type Decision, type PathRule, walkPacket } from "./packet-path-walk.ts";
 import { present } from "./present.ts";
 
@@ -102,7 +103,13 @@ const Refused = z.object({
   destinationPort: z.int(),
 });
 
-const PacketPath = z.object({ rows: z.array(PathRow), interfaces: z.array(PathInterface), logged: z.array(Logged), refused: z.array(Refused) });
+const PacketPath = z.object({
+  rows: z.array(PathRow),
+  interfaces: z.array(PathInterface),
+  forwards: z.array(ForwardChain),
+  logged: z.array(Logged),
+  refused: z.array(Refused),
+});
 type PacketPath = z.infer<typeof PacketPath>;
 type PathRow = z.infer<typeof PathRow>;
 type Logged = z.infer<typeof Logged>;
@@ -126,14 +133,18 @@ interface Sources {
   readonly fdb?: { readonly rows: NodeView["fdb"] };
   readonly "kernel-log"?: { readonly rows: readonly (Row & { readonly message: string; readonly age?: number })[] };
   readonly "packet-trace"?: Trace;
+  readonly "cni-config"?: { readonly plugins: readonly { readonly bridge?: string }[] };
+  readonly "flannel-env"?: { readonly rows: readonly { readonly network?: string; readonly subnet?: string }[] };
 }
 
 export const packetPath = defineDerivedFact<PacketPath>({
   id: "packet-path",
   title: "What the firewall does with the traffic of pods, containers, machines and tunnels",
-  from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log", "packet-trace"],
+  from: ["iptables", "nft", "link", "address", "route", "ipset", "fdb", "kernel-log", "packet-trace", "cni-config", "flannel-env"],
   // without them a verdict is undetermined at worst
-  optional: ["ipset", "fdb", "kernel-log", "packet-trace"],
+  optional: ["ipset", "fdb", "kernel-log", "packet-trace", "cni-config", "flannel-env"],
+  // one file that names the bridge is enough
+  inPart: ["cni-config", "flannel-env"],
   masked: ["iptables", "nft"],
   schema: PacketPath,
   derive(values: Sources) {
@@ -147,7 +158,7 @@ export const packetPath = defineDerivedFact<PacketPath>({
     // of a node that shows nothing but its firewall, the chains of kube-proxy say that it has pods
     const proxy = values.iptables?.chains.find((chain) => chain.name.startsWith("KUBE-"));
     const blind = values.link === undefined && values.address === undefined && values.route === undefined;
-    const pods = blind && proxy !== undefined ? [somePod(proxy)] : podInterfaces(view);
+    const pods = blind && proxy !== undefined ? [somePod(proxy)] : podInterfaces(view, hintsOf(values));
     const interfaces = pods.map(({ row, interface: name, network, kind }) => ({ ...placeOf(row), interface: name, network, kind }));
     const rows: PathRow[] = [];
     const bases = new Map<string, BaseChain[]>();
@@ -160,9 +171,33 @@ export const packetPath = defineDerivedFact<PacketPath>({
       }
       for (const decision of decide(chains, packet, probe.name)) rows.push(toRow(probe, decision, chains));
     }
-    return { rows, interfaces, logged: loggedPackets(values["kernel-log"]?.rows ?? []), refused: refusedPackets(values["packet-trace"]) };
+    return {
+      rows,
+      interfaces,
+      forwards: forwardChains(values.iptables),
+      logged: loggedPackets(values["kernel-log"]?.rows ?? []),
+      refused: refusedPackets(values["packet-trace"]),
+    };
   },
 });
+
+/** What tells which bridge is the pods', whatever it is called. */
+function hintsOf({ iptables, nft, "cni-config": cni, "flannel-env": flannel }: Sources): BridgeHints {
+  const others = (owner: string, chain: string): boolean => /^(?:docker|podman|libvirt|lxd)$/.test(keeperOf(owner, chain) ?? "");
+  return {
+    named: new Set(cni?.plugins.flatMap(({ bridge }) => bridge ?? [])),
+    kubeProxy: iptables?.rows.some((row) => row.chain === "FORWARD" && row.target === "KUBE-FORWARD") ?? false,
+    claimed: (name) =>
+      (iptables?.rows.some(
+        (row) =>
+          (row.inInterface === name || row.outInterface === name) &&
+          (others("", row.chain) || others("", row.target ?? "") || /^generated for (?:LXD|Incus) /.test(row.comment ?? "")),
+      ) ??
+        false) ||
+      (nft?.rows.some((row) => others(`${row.family} ${row.table}`, row.chain) && row.spec.includes(`"${name}"`)) ?? false),
+    ranges: (flannel?.rows ?? []).flatMap(({ network, subnet }) => [network, subnet].filter((prefix) => prefix !== undefined)),
+  };
+}
 
 /** All base chains that packets of a family pass. */
 export function firewall({ iptables, nft, ipset }: Pick<Sources, "iptables" | "nft" | "ipset">, family: Packet["family"]): BaseChain[] {

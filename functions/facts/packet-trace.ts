@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
 import { TcpTrace, Unanswered, Untranslated } from "./tcp-trace.ts";
 
 /**
@@ -26,9 +27,32 @@ const Refusal = z.object({
   /** Of a refused port. */
   port: z.int().optional(),
 });
+/**
+ * A TCP reset, of either end.
+ *
+ *     15:02:11.448141 IP 10.180.2.14.43772 > 198.51.100.40.80: Flags [R], seq 3351170912, win 0, length 0
+ */
+const Reset = z.object({
+  line: z.int(),
+  /** Who resets. */
+  source: z.string(),
+  sourcePort: z.int().optional(),
+  destination: z.string(),
+  destinationPort: z.int().optional(),
+});
+
+/**
+ * Packets that came in by an interface, as a trace of all interfaces (`-i any`) tells; the first of each interface, source and destination.
+ *
+ *     09:30:14.251877 ens4  In  IP 172.17.64.141 > 172.17.0.83: ICMP echo reply, id 41, seq 1, length 64
+ */
+const Arrival = z.object({ line: z.int(), interface: z.string(), source: z.string(), destination: z.string() });
+
 const Trace = z.object({
   carriers: z.array(Carrier),
   refusals: z.array(Refusal),
+  resets: z.array(Reset),
+  arrivals: z.array(Arrival),
   untranslated: z.array(Untranslated),
   unanswered: z.array(Unanswered),
 });
@@ -42,6 +66,13 @@ const CARRIER = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS}\\.[\\w-]{1,20} > ${ADDRES
 const REFUSED = new RegExp(
   `(?:^|\\bIP |\\s)${ADDRESS} > ${ADDRESS}: ICMP (?:host )?${ADDRESS} (?:udp port (\\w{1,12}) )?unreachable( - admin prohibited(?: filter)?)?`,
 );
+/** Also as tcpdump 3 prints it: `…: R 3351170912:3351170912(0) win 0`. A port may be a name. */
+const RESET = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS}\\.([\\w-]{1,20}) > ${ADDRESS}\\.([\\w-]{1,20}): (?:Flags \\[R\\.?\\]|R )`);
+const ARRIVAL = new RegExp(
+  `^\\S{1,40}(?: \\S{1,20})?\\s{1,4}(\\S{1,15})\\s{1,4}In\\s{1,4}IP ${ADDRESS}(?:\\.[\\w-]{1,20})? > ${ADDRESS}(?:\\.[\\w-]{1,20})?: `,
+);
+const portOf = (text: string): number | undefined => (/^\d{1,5}$/.test(text) ? Number(text) : NAMED_PORTS[text]);
+const NAMED_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, domain: 53, "http-alt": 8080 };
 /** Rows of each kind. */
 const MAX_ROWS = 200;
 
@@ -55,12 +86,23 @@ export const packetTrace = defineFact({
   schema: Trace,
   answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv }) {
-    const value: Trace = { carriers: [], refusals: [], untranslated: [], unanswered: [] };
+    const value: Trace = { carriers: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [] };
+    const arrived = new Set<string>();
     const tcp = new TcpTrace(argv);
     // every other packet is about other things
     for (const { line, text: content } of lines(text)) {
       if (content.length > 600) continue;
       tcp.add(line, content);
+      const [, resetter, from = "", peer = "", to = ""] = RESET.exec(content) ?? [];
+      if (resetter !== undefined && value.resets.length < MAX_ROWS) {
+        value.resets.push({ line, source: resetter, destination: peer, ...present({ sourcePort: portOf(from), destinationPort: portOf(to) }) });
+      }
+      const [, name, sender = "", receiver = ""] = ARRIVAL.exec(content) ?? [];
+      const way = `${name} ${sender} ${receiver}`;
+      if (name !== undefined && !arrived.has(way) && value.arrivals.length < MAX_ROWS) {
+        arrived.add(way);
+        value.arrivals.push({ line, interface: name, source: sender, destination: receiver });
+      }
       const carrier = CARRIER.exec(content);
       const refused = carrier === null ? REFUSED.exec(content) : null;
       if (carrier !== null && value.carriers.length < MAX_ROWS) {

@@ -10,6 +10,10 @@ export function pipeOf(command: string): string {
   return (end === -1 ? behind : behind.slice(0, end)).join(" ");
 }
 
+/** True if the newest lines came through as they were: `| tail -n 40`, `| tee kubelet.log`. */
+export const keepsNewest = (pipe: string): boolean => pipe !== "" && pipe.split(" | ").every((one) => NEWEST.test(one));
+const NEWEST = /^(?:tail(?: (?:-n|--lines[= ]|-n?|\+)?\+?\d{0,9}){0,2}|cat|less|more|tee [^|]{1,200})$/;
+
 const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0,6}c[a-zA-Z]{0,6} .{1,200})$/;
 
 /** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */

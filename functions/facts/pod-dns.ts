@@ -53,6 +53,7 @@ export const podDns = defineDerivedFact<PodDns>({
   title: "Nameservers that the kubelet hands to pods, and CoreDNS's complaints about loops",
   from: ["resolv-conf", "agent-log", "process"],
   schema: PodDns,
+  enough: (values, whole) => enough(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
 });
 
@@ -62,10 +63,24 @@ function derive(values: Sources, whole: ReadonlySet<string>): PodDns {
   const loops = (values["agent-log"]?.rows ?? []).filter((row) => LOOP.test(row.message));
   return {
     sources: source === undefined ? [] : [source],
-    nameservers: nameservers.map((row) => ({ ...placed(row), address: row.address, loopback: /^(?:127\.|::1$)/.test(row.address) })),
+    nameservers: nameservers.map((row) => ({ ...placed(row), address: row.address, loopback: isLoopback(row.address) })),
     loops: loops.map((row) => ({ ...placed(row), ...(row.age === undefined ? {} : { age: row.age }), message: row.message })),
   };
 }
+
+/**
+ * True if no name server can be missing that is the pod itself: the file that pods get was read; or nothing is known of one, and the node's own file
+ * names none of the kind. Of a CoreDNS that does not run on the node there is no log.
+ */
+function enough(values: Sources, whole: ReadonlySet<string>): boolean {
+  const coredns = (values.process?.rows ?? []).some((row) => row.command === "coredns");
+  if (!whole.has("process") || (coredns && !whole.has("agent-log"))) return false;
+  const file = sourceOf(values, whole)?.file;
+  const servers = (values["resolv-conf"]?.nameservers ?? []).filter((row) => row.file === (file ?? "/etc/resolv.conf"));
+  return servers.length > 0 && (file !== undefined || !servers.some(({ address }) => isLoopback(address)));
+}
+
+const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address);
 
 /** Arguments beat settings; the default holds only where both were read and name no file. */
 function sourceOf(values: Sources, whole: ReadonlySet<string>): (PodDns["sources"][number] & Row) | undefined {

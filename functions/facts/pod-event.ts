@@ -63,6 +63,7 @@ export const podEvent = defineFact({
     return { format: "list", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: PodEvents,
+  log: "newest",
   answered: (output) => agentLog.answered?.(output) ?? true,
   parse(input) {
     const { text, view } = input;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { networkBits, prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { present } from "./present.ts";
@@ -49,7 +50,25 @@ const Refusal = z.object({
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
 });
-const PodPath = z.object({ routes: z.array(PodRoute), interfaces: z.array(PodInterface), neighbors: z.array(PodNeighbor), refusals: z.array(Refusal) });
+/** Who says that an address to which a route leads on a pod's device is another node's. */
+const Claim = z.object({
+  line: z.int(),
+  address: z.string(),
+  interface: z.string(),
+  /** By the list of pods the node that has the pod; by the routes the address over which its range is reached. */
+  holder: z.string(),
+  /** list: `kubectl get pods -o wide`. range: Calico routes the range to another node, and the device has a pod of the node's own range. */
+  by: z.enum(["list", "range"]),
+});
+const PodPath = z.object({
+  routes: z.array(PodRoute),
+  interfaces: z.array(PodInterface),
+  neighbors: z.array(PodNeighbor),
+  refusals: z.array(Refusal),
+  claims: z.array(Claim),
+  /** Routes on one device to several addresses of the node's own range: Calico gives a pod one, and no list of pods says whose the others are. */
+  crowded: z.array(z.object({ line: z.int(), address: z.string(), interface: z.string() })),
+});
 type PodPath = z.infer<typeof PodPath>;
 
 /** Names that CNIs give to the host's side of a pod's link. Docker's veths have seven digits, and are not a CNI's. */
@@ -69,12 +88,15 @@ interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { status: string; address?: string; node?: string; own?: boolean })[] };
 }
 
 export const podPath = defineDerivedFact<PodPath>({
   id: "pod-path",
   title: "Host routes and host-side devices of the node's pods",
-  from: ["route", "link", "neighbor", "pod-event"],
+  from: ["route", "link", "neighbor", "pod-event", "cluster-pod"],
+  // what is wrong stands in the tables; these only tell more of it
+  optional: ["pod-event", "cluster-pod"],
   schema: PodPath,
   derive(values) {
     const sources = values as Sources;
@@ -96,7 +118,7 @@ export const podPath = defineDerivedFact<PodPath>({
       if (known === undefined) hosts.set(key, [row]);
       else known.push(row);
     }
-    const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [] };
+    const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [], claims: [], crowded: [] };
     for (const row of sources["pod-event"]?.rows ?? []) {
       if (REFUSAL.test(row.message)) result.refusals.push({ ...placeOf(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
     }
@@ -127,6 +149,7 @@ export const podPath = defineDerivedFact<PodPath>({
         if (livesOn !== undefined) result.neighbors.push(...here.map(neighborOf));
       }
     }
+    Object.assign(result, claimsOf(sources, result.routes));
     const rivals = rivalsOf(entries);
     for (const row of link?.rows ?? []) {
       if (!POD_DEVICE.test(row.interface)) continue;
@@ -144,6 +167,53 @@ export const podPath = defineDerivedFact<PodPath>({
     return result;
   },
 });
+
+/** Claims of other nodes to addresses that have a route to a pod's device here. */
+function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "claims" | "crowded"> {
+  const local = routes.filter((row) => row.local && row.gateway === undefined && row.table === "main" && !row.address.includes(":"));
+  const pods = Map.groupBy(
+    (sources["cluster-pod"]?.rows ?? []).filter((pod) => pod.address !== undefined && !ENDED.test(pod.status)),
+    (pod) => pod.address,
+  );
+  // a list without this node's own pods may call it by another name
+  const known = [...pods.values()].some((rows) => rows.some(({ own }) => own === true));
+  const ranges = new Map((sources.route?.rows ?? []).flatMap((row) => (isRange(row) ? [[keyOf(row.prefix, 0), row] as const] : [])));
+  const rangeOf = ({ address }: { address: string }): (Route & Row) | undefined =>
+    LENGTHS.map((length) => ranges.get(keyOf(address, length))).find((row) => row !== undefined);
+  const devices = [...Map.groupBy(local, (row) => row.interface).values()];
+  const isOwn = (row: { address: string }): boolean => rangeOf(row)?.type === "blackhole";
+  const claims = devices.flatMap((rows) => {
+    // an address that this node borrowed from another one's range stands alone on its device; a floating one lies in no node's range
+    const beside = rows.length > 1 && rows.some(isOwn);
+    return rows.flatMap((row): PodPath["claims"] => {
+      const { address, interface: name } = row;
+      const named = pods.get(address) ?? [];
+      const pod = known && named.every(({ own }) => own === false) ? named.find(({ status }) => status === "Running") : undefined;
+      if (pod?.node !== undefined) return [{ ...placeOf(pod), address, interface: name, holder: pod.node, by: "list" }];
+      const range = beside && named.length === 0 ? rangeOf(row) : undefined;
+      return range?.gateway === undefined ? [] : [{ ...placeOf(range), address, interface: name, holder: range.gateway, by: "range" }];
+    });
+  });
+  const own = known ? [] : devices.map((rows) => (rows.length > 1 ? rows.filter(isOwn) : [])).filter((rows) => rows.length > 1);
+  return { claims, crowded: own.flat().map((row) => ({ ...placeOf(row), address: row.address, interface: row.interface })) };
+}
+
+/** Pods that are over, whose address another one may have by now. */
+const ENDED = /^(?:Completed|Succeeded|Failed|Error|Evicted)$/;
+/** How long the prefixes of Calico's ranges of a node are: 26 unless somebody chose another length. */
+const LENGTHS = [29, 28, 27, 26, 25, 24, 23, 22, 21, 20];
+const isRange = (row: Route): boolean =>
+  row.family === "ipv4" &&
+  CALICO.test(row.protocol ?? "") &&
+  (row.type === "blackhole" || row.gateway !== undefined) &&
+  LENGTHS.includes(prefixBits(row.prefix)?.length ?? 0);
+/** A prefix as a key; of an address, the prefix of this length that it lies in. */
+function keyOf(text: string, length: number): string {
+  const bits = prefixBits(text);
+  return bits === undefined ? text : `${networkBits(bits.network, length || bits.length, "ipv4")}/${length || bits.length}`;
+}
+/** Calico's own routes: of BIRD, and 80 of its agent. */
+const CALICO = /^(?:bird|80)$/;
 
 /** By device: an address that is answered for on two devices of pods. */
 function rivalsOf(entries: ReadonlyMap<string, readonly Neighbor[]>): Map<string, { address: string; other: string }> {

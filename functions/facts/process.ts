@@ -38,7 +38,9 @@ const Container = z.object({
 });
 /** A listing that shows every process: who is not in `rows` does not run. */
 const Listing = z.object({ line: z.int() });
-const Processes = z.object({ rows: z.array(Process), containers: z.array(Container), listings: z.array(Listing) });
+/** A text that somebody searched for in such a listing: whose line holds it and is not in `rows` does not run. One row per alternative. */
+const Search = z.object({ line: z.int(), text: z.string() });
+const Processes = z.object({ rows: z.array(Process), containers: z.array(Container), listings: z.array(Listing), searches: z.array(Search) });
 export type Process = z.infer<typeof Process>;
 type Container = z.infer<typeof Container>;
 type Processes = z.infer<typeof Processes>;
@@ -74,10 +76,10 @@ export const process = defineFact({
     return containerView(argv);
   },
   schema: Processes,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, pipe, truncated }) {
     const unparsed = new UnparsedLines();
     if (view.format === "docker" || view.format === "cri")
-      return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [] });
+      return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [], searches: [] });
     const rows: Process[] = [];
     let columns = view.format === "custom" ? customColumns(argv) : LAYOUTS[view.format];
     // only the last column may hold blanks: `-o pid,comm,args` ends with the whole command
@@ -93,14 +95,17 @@ export const process = defineFact({
       else if (!isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
     // whether it shows all of them is known when the parts are put together
-    return unparsed.with({ rows, containers: [], listings: [] });
+    const whole = argv[0] === "ps" && view.scope === "" && view.format !== "bare" && truncated !== true;
+    const texts = whole && rows.length > 0 ? searched(pipe ?? "") : [];
+    return unparsed.with({ rows, containers: [], listings: [], searches: texts.map((found) => ({ line: (rows[0] as Process).line, text: found })) });
   },
   merge(parts) {
     const best = [...parts].filter((part) => part.sample === 1).sort((a, b) => Number(isAll(b)) - Number(isAll(a)) || rankOf(b) - rankOf(a));
     const [first] = best;
     const rows = first !== undefined && isAll(first) ? first.value.rows : unique(best.flatMap((part) => part.value.rows));
     const listings = best.filter(isAll).flatMap((part) => part.value.rows.slice(0, 1).map(({ line, output }: Row) => present({ line, output })));
-    return { rows, containers: best.flatMap((part) => part.value.containers), listings };
+    const searches = best.flatMap((part) => part.value.searches);
+    return { rows, containers: best.flatMap((part) => part.value.containers), listings, searches };
   },
   whole: (parts) => parts.some(isAll),
 });
@@ -120,6 +125,16 @@ function unique(rows: readonly Process[]): Process[] {
     seen.add(key);
     return true;
   });
+}
+
+/** One grep that shows lines, for plain words and alternatives of them (`grep -E 'flanneld|calico'`, `grep [f]lanneld`), perhaps with another one that leaves the first grep itself out. */
+const GREP = /^[ef]?grep(?: -[niwEFPe]{1,4}| --color(?:=\w{1,8})?){0,3} ([\w[\]./|\\-]{3,300})(?: \| [ef]?grep -v ["']?grep["']?)?$/;
+
+/** The texts that a search behind `ps` cannot have left out; none if it is another kind of filter. */
+function searched(pipe: string): string[] {
+  const pattern = GREP.exec(pipe)?.[1];
+  const texts = (pattern ?? "").split(/\\?\|/).map((text) => text.replace(/^\[(\w)\]/, "$1"));
+  return texts.every((text) => /^[\w/-]{3,60}$/.test(text)) ? texts : [];
 }
 
 function psView(argv: readonly string[]): View | undefined {

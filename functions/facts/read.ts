@@ -7,7 +7,7 @@ import { derivedFacts, facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames } from "./node-name.ts";
 import { unadorned } from "./paste.ts";
-import { pipeOf } from "./pipe.ts";
+import { keepsNewest, pipeOf } from "./pipe.ts";
 import { unwrapped } from "./unwrap.ts";
 
 /** What became of one fact in one capture. */
@@ -21,6 +21,8 @@ export interface FactReading {
   /** False if anything may be missing from it: truncated, filtered, a partial command, unparsed lines. */
   readonly complete: boolean;
   readonly unparsed: readonly (UnparsedLine & { output: number })[];
+  /** The end of an output is missing. */
+  readonly truncated?: boolean;
   /** Some of its rows have text that a person painted over (`10.x.x.x`); `masked` of a row names the fields. */
   readonly masked?: boolean;
 }
@@ -67,6 +69,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
     if (!line.foreign && line.argv[0] !== undefined) tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
+    const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     let recognized = false;
     for (const fact of facts) {
       if (line.foreign && fact.anywhere !== true) continue;
@@ -74,7 +77,8 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
-      const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: view.complete && !line.filtered }, startedAt, line.sorted, names);
+      const whole = view.complete && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
+      const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: whole }, startedAt, line.sorted, names);
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -263,6 +267,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
           : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
       value,
       complete: whole,
+      ...(parts.some(({ truncated }) => truncated === true) ? { truncated: true } : {}),
       ...(candidates.some(({ masked }) => masked) && hasMasked(value) ? { masked: true } : {}),
       unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),
     };
@@ -350,7 +355,8 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     return { ...base, status: missing?.status === "failed" ? "failed" : "absent", reason: missing?.reason ?? "", value: undefined, complete: false };
   }
   try {
-    const required = sources.filter((source) => source?.status === "read" || fact.optional?.includes(source?.id ?? "") !== true);
+    const isNone = ({ id, status }: FactReading): boolean => fact.optional?.includes(id) === true && (status !== "read" || isLog(id));
+    const required = sources.filter((source) => source === undefined || !isNone(source));
     const partial = required.find(
       (source) => source === undefined || source.status !== "read" || (!source.complete && fact.inPart?.includes(source.id) !== true),
     );
@@ -361,6 +367,10 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
   }
 }
+
+/** True for a fact of which a part is as good as none where it is optional. */
+export const isLog = (id: string): boolean => LOGS.has(id);
+const LOGS: ReadonlySet<string> = new Set(facts.filter(({ log }) => log !== undefined).map(({ id }) => id));
 
 /** A command as a sentence names it: one that lists twenty keys is cut. */
 const brief = (command: string): string => (command.length > 64 ? `${command.slice(0, 63)}…` : command);

@@ -83,7 +83,7 @@ export const resolvConf = defineFact<ResolvConf>({
     const settings = rest.filter((word) => KUBELET.test(word));
     if (files.length > 0) return { format: "files", complete: program === "cat" || isOurs(rest, 0), scope: `files ${bare(files).join(" ")}`, rank: 1 };
     if (settings.length > 0)
-      return { format: "kubelet", complete: program === "cat" || isOurs(rest, 1), scope: `kubelet ${bare(settings).join(" ")}`, rank: 1 };
+      return { format: "kubelet", complete: program === "cat" || isOurs(rest, 1) || namesAll(argv), scope: `kubelet ${bare(settings).join(" ")}`, rank: 1 };
     return undefined;
   },
   schema: ResolvConf,
@@ -120,6 +120,17 @@ export const resolvConf = defineFact<ResolvConf>({
 });
 
 const bare = (files: readonly string[]): string[] => files.map((file) => file.replace(/^\/host(?=\/)/, ""));
+
+/** True for a grep that shows each line of the two settings with what stands below: `grep -A3 -E "resolvConf|clusterDNS" /var/lib/kubelet/config.yaml`. */
+function namesAll([program, ...rest]: readonly string[]): boolean {
+  const pattern = rest.find((word, i) => !word.startsWith("-") && !/^-[ABC]$/.test(rest[i - 1] ?? "")) ?? "";
+  const options = rest.every(
+    (word) => !word.startsWith("-") || /^-(?:[EPiHhnse]{1,6}|[AC]\d{0,3}|-(?:after-)?context=\d{1,3}|-color(?:=\w{1,8})?)$/.test(word),
+  );
+  const below = rest.some((word, i) => /^-[AC][1-9]|^--(?:after-)?context=[1-9]/.test(word) || (/^-[AC]$/.test(word) && Number(rest[i + 1]) > 0));
+  const words = pattern.split("|").map((one) => one.replace(/\\$/, "").toLowerCase());
+  return /^e?grep$/.test(program ?? "") && options && below && ["resolvconf", "clusterdns"].every((key) => words.includes(key));
+}
 
 /** True for the fact's own command, which leaves out only what this fact does not read. */
 function isOurs(rest: readonly string[], index: 0 | 1): boolean {

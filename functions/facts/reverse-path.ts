@@ -45,8 +45,35 @@ const Filter = z.object({
   /** The larger of the interface's own value and that of "all". */
   filter: z.int(),
 });
+/** Packets that tcpdump saw come in by an interface (`-i any`), and whose sender the routes answer through another one. */
+const Arrival = z.object({
+  line: z.int(),
+  interface: z.string(),
+  source: z.string(),
+  destination: z.string(),
+  /** As in a martian. */
+  filter: z.int(),
+  back: z.string(),
+  backLine: z.int(),
+  backOutput: z.int().optional(),
+});
+/**
+ * `ip route get` with `iif` said that the packet may not come in there: the reverse path check drops it.
+ *
+ *     RTNETLINK answers: Invalid cross-device link
+ */
+const Refusal = z.object({
+  line: z.int(),
+  interface: z.string(),
+  source: z.string(),
+  destination: z.string(),
+  /** tcpdump saw a packet of the source come in there. */
+  arrived: z.boolean(),
+});
 const ReversePath = z.object({
   martians: z.array(Martian),
+  arrivals: z.array(Arrival),
+  refusals: z.array(Refusal),
   /** Every interface whose own value is known, and that of "all" or its own is not 0: without the value of "all" the own one is the least it can be. */
   filters: z.array(Filter),
 });
@@ -60,6 +87,8 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
+  readonly "packet-trace"?: { arrivals: readonly ({ interface: string; source: string; destination: string } & Row)[] };
+  readonly "route-answer"?: { refusals: readonly ({ reason: string; destination: string; from?: string; inputInterface?: string } & Row)[] };
 }
 
 const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
@@ -70,13 +99,18 @@ const MAX_ROWS = 500;
 export const reversePath = defineDerivedFact({
   id: "reverse-path",
   title: "Martian packets and the reverse path filter of every interface",
-  from: ["kernel-log", "route", "rule", "address", "link", "sysctl"],
+  from: ["kernel-log", "route", "rule", "address", "link", "sysctl", "packet-trace", "route-answer"],
+  optional: ["packet-trace", "route-answer"],
+  inPart: ["packet-trace", "route-answer"],
   schema: ReversePath,
   derive(values: Sources) {
     const filters = filtersOf(values.sysctl?.rows ?? []);
     const byName = new Map(filters.map((row) => [row.interface, row.filter]));
     const [routes, addresses] = [values.route?.rows ?? [], values.address?.rows ?? []];
     const tables = routeTables({ routes, rules: values.rule?.rows ?? [], addresses, links: values.link?.rows ?? [] });
+    /** The way of an answer to `source`. */
+    const wayBack = (source: string, destination: string): ReturnType<typeof tables.lookup> | undefined =>
+      routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 });
     const martians = new Map<string, Martian & Row>();
     const log = values["kernel-log"]?.rows ?? [];
     for (const [i, entry] of log.entries()) {
@@ -90,7 +124,7 @@ export const reversePath = defineDerivedFact({
       if (known === undefined && martians.size >= MAX_ROWS) continue;
       const own = addresses.some((row) => row.address === source);
       const always = own || NO_HOST.some((prefix) => within(source, prefix)) || within(destination, "224.0.0.0/3") || destination.endsWith(".255");
-      const answer = routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 });
+      const answer = wayBack(source, destination);
       const back = answer?.outcome === "unicast" ? answer.route : undefined;
       const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
       martians.set(key, {
@@ -108,7 +142,34 @@ export const reversePath = defineDerivedFact({
         always,
       });
     }
-    return { martians: [...martians.values()], filters };
+    const seen = values["packet-trace"]?.arrivals ?? [];
+    const members = new Set((values.link?.rows ?? []).filter((row) => row.master !== undefined).map((row) => row.interface));
+    const arrivals = seen.flatMap((arrival): (z.infer<typeof Arrival> & Row)[] => {
+      const { interface: name, source, destination } = arrival;
+      const answer = wayBack(source, destination);
+      const route = answer?.outcome === "unicast" ? answer.route : undefined;
+      const back = route?.interface;
+      if (route === undefined || back === undefined || (answer?.hops ?? []).some((hop) => hop.interface === name)) return [];
+      // a packet is seen on each device of a pile: a bond's, a bridge's or a VLAN's own and those below
+      const piled = members.has(name) || seen.some((other) => other.interface === back && other.source === source && other.destination === destination);
+      if (piled || addresses.some((row) => row.address === source)) return [];
+      const where = { back, backLine: route.line, ...(route.output === undefined ? {} : { backOutput: route.output }) };
+      return [{ ...placed(arrival), interface: name, source, destination, filter: byName.get(name) ?? -1, ...where }];
+    });
+    const refusals = (values["route-answer"]?.refusals ?? []).flatMap((row) =>
+      row.reason === "Invalid cross-device link" && row.from !== undefined && row.inputInterface !== undefined
+        ? [
+            {
+              ...placed(row),
+              interface: row.inputInterface,
+              source: row.from,
+              destination: row.destination,
+              arrived: seen.some((arrival) => arrival.interface === row.inputInterface && arrival.source === row.from),
+            },
+          ]
+        : [],
+    );
+    return { martians: [...martians.values()], arrivals, refusals, filters };
   },
 });
 

@@ -26,10 +26,26 @@ const Answer = z.object({
   inputInterface: z.string().optional(),
   preferredSource: z.string().optional(),
 });
-const Answers = z.object({ rows: z.array(Answer) });
+/**
+ * An answer without a route. The packet is the one of the command.
+ *
+ *     RTNETLINK answers: Invalid cross-device link
+ */
+const Refusal = z.object({
+  line: z.int(),
+  /** As printed: "Invalid cross-device link" (the reverse path check of the interface drops it), "Network is unreachable", "No route to host", "Invalid argument". */
+  reason: z.string(),
+  destination: z.string(),
+  from: z.string().optional(),
+  inputInterface: z.string().optional(),
+});
+const Answers = z.object({ rows: z.array(Answer), refusals: z.array(Refusal) });
+type Refusal = z.infer<typeof Refusal>;
 type Answer = z.infer<typeof Answer>;
+export type RouteAnswer = Answer;
 
 const FRAME = /^(?:cache\b.{0,200}|RTNETLINK answers: .{1,80}|Error: .{1,120}|expires .{1,80})$/;
+const REFUSED = /^\s{0,8}(?:RTNETLINK answers|Error): (.{1,80}?)\.?\s{0,8}$/;
 /** Where the packet came in stands on the second line. */
 const INPUT = /^\s{1,8}cache\b.{0,60}? iif (\S{1,15})/;
 const TYPES = new Set(["local", "broadcast", "unicast", "multicast", "anycast"]);
@@ -47,22 +63,35 @@ export const routeAnswer = defineFact({
   schema: Answers,
   // "RTNETLINK answers: Network is unreachable" is an answer without a route
   answered: () => true,
-  parse({ text }) {
+  parse({ text, argv }) {
     const unparsed = new UnparsedLines();
     const rows: Answer[] = [];
+    const refusals: Refusal[] = [];
+    const asked = questionOf(argv);
     for (const { line, text: content } of lines(text)) {
       const row = answerOf(line, wordsOf(content));
       const previous = rows.at(-1);
       const input = INPUT.exec(content)?.[1];
       if (row !== undefined) rows.push(row);
       else if (input !== undefined && previous?.line === line - 1) previous.inputInterface = input;
+      else if (asked !== undefined && REFUSED.test(content)) refusals.push({ line, reason: REFUSED.exec(content)?.[1] ?? "", ...asked });
       else if (content.trim() !== "" && !FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows });
+    return unparsed.with({ rows, refusals });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
+  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows), refusals: parts.flatMap((part) => part.value.refusals) }),
   whole: () => true,
 });
+
+/** The packet that was asked for: `ip route get 10.0.0.5 from 192.0.2.7 iif eth1`. */
+function questionOf(argv: readonly string[]): Omit<Refusal, "line" | "reason"> | undefined {
+  const words = argv.filter((word) => word !== "to");
+  const at = words.findIndex((word, i) => i > 0 && words[i - 1] !== "from" && readFamily(word, "ipv4") !== undefined);
+  const destination = words[at];
+  if (at === -1 || destination === undefined) return undefined;
+  const after = (name: string): string | undefined => (words.includes(name) ? words[words.indexOf(name) + 1] : undefined);
+  return { destination, ...present({ from: after("from"), inputInterface: after("iif") }) };
+}
 
 function answerOf(line: number, words: readonly string[]): Answer | undefined {
   let at = TYPES.has(words[0] ?? "") ? 1 : 0;

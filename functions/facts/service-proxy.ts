@@ -48,6 +48,8 @@ const Proof = z.object({
   /** node: it is listed as a node's. gateway: a route leads over it. vtep: a tunnel ends there. server: a service sends its traffic there. log: an agent's calls to it fail. neighbor: it was seen with a MAC. */
   by: z.enum(["node", "gateway", "vtep", "server", "log", "neighbor"]),
 });
+/** kube-proxy's log says that it wrote its rules; only where all that it said lately was read. `age` in seconds. */
+const Written = z.object({ line: z.int(), age: z.number() });
 const ServiceProxy = z.object({
   /** The best source first; a source that contradicts itself is left out. */
   modes: z.array(Mode),
@@ -55,6 +57,7 @@ const ServiceProxy = z.object({
   leftovers: z.array(Leftover),
   /** Of addresses that are bound and not the node's own. */
   foreign: z.array(Proof),
+  written: z.array(Written),
 });
 type ServiceProxy = z.infer<typeof ServiceProxy>;
 type Mode = z.infer<typeof Mode> & Row;
@@ -76,14 +79,16 @@ interface Sources {
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
   readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string })[] };
-  readonly fdb?: { rows: readonly (Row & { destination?: string })[] };
+  readonly fdb?: { rows: readonly (Row & { mac?: string; destination?: string })[] };
 }
 
 const INTERFACE = "kube-ipvs0";
+const TUNNEL = /vxlan|^flannel|geneve/;
 /** More rows of a kind than this prove nothing more. */
 const MAX_ROWS = 500;
 const ARGUMENT = /(?:^|[\s=,])(?:--)?proxy-mode[= ]["']?(iptables|ipvs|nftables|userspace)\b/;
-const LOGGED = /Using (iptables|ipvs|nftables|userspace) [Pp]roxier/;
+// Proxier; since 1.29 proxy
+const LOGGED = /Using (iptables|ipvs|nftables|userspace) [Pp]rox(?:ier|y)\b/;
 /** Units in whose log the kubelet speaks. */
 const KUBELETS = new Set(["kubelet", "k3s", "rke2", "kubelite"]);
 const REPLACES = /^(?:true|strict)\b/i;
@@ -99,8 +104,20 @@ export const serviceProxy = defineDerivedFact<ServiceProxy>({
   // nobody asks the cluster on a node, and few nodes have Cilium
   optional: ["cluster-node", "cilium-status"],
   schema: ServiceProxy,
+  enough: (values, whole) => enough(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
 });
+
+/** Where others tell its mode, kube-proxy need not be asked; and of the tables of hosts behind tunnels those lines are enough that lead to each of them. */
+function enough(sources: Sources, whole: ReadonlySet<string>): boolean {
+  const tunnelled = (sources.neighbor?.rows ?? []).filter((row) => TUNNEL.test(row.interface) && row.mac !== undefined);
+  const isLed = (mac: string | undefined): boolean => (sources.fdb?.rows ?? []).some((row) => row.mac === mac && row.destination !== undefined);
+  return (
+    ["address", "route", "iptables", "ipvs", "process", "agent-log", "neighbor"].every((id) => whole.has(id)) &&
+    tunnelled.every(({ mac }) => isLed(mac)) &&
+    derive(sources, whole).modes.some(({ source }) => source !== "rules")
+  );
+}
 
 function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
   const services = (sources.iptables?.rows ?? []).filter((row) => row.table === "nat" && row.chain === "KUBE-SERVICES");
@@ -110,7 +127,10 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
   const modes = replaced === undefined ? modesOf(sources, jumps, sets) : [replaced];
   const bound = boundOf(sources);
   const leftovers = leftoversOf(sources, whole, modes[0], bound, jumps, sets).slice(0, MAX_ROWS);
-  return { modes, bound, leftovers, foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS) };
+  const written = (whole.has("agent-log") ? (sources["agent-log"]?.rows ?? []) : []).flatMap((row) =>
+    row.age !== undefined && row.message.includes("SyncProxyRules complete") ? [{ ...placed(row), age: row.age }] : [],
+  );
+  return { modes, bound, leftovers, foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS), written: written.slice(0, MAX_ROWS) };
 }
 
 /** Cilium in the place of kube-proxy: its status says so, and nothing shows a program with a kube-proxy in it: no process, log or setting. */

@@ -177,14 +177,17 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
     const endpoints = new Set<string>();
     const seen = new Set<string>();
     let known = true;
-    let level = [row.target as string];
+    // whichever way a packet came in, the service has the endpoints of its own chains, and no others
+    const own = OUTER.exec(row.target ?? "")?.[1];
+    const inner = own === undefined ? [] : [`KUBE-SVC-${own}`, `KUBE-SVL-${own}`].filter((name) => chains.has(keyOf(row, name)));
+    let level = [row.target as string, ...inner];
     for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
       const next: string[] = [];
       for (const name of level) {
         const key = keyOf(row, name);
         if (seen.has(key)) continue;
         seen.add(key);
-        if (!complete.has(key)) known = false;
+        if (!complete.has(key) && !(OUTER.test(name) && inner.length > 0)) known = false;
         for (const rule of chains.get(key) ?? []) {
           if (rule.toDestination !== undefined) endpoints.add(rule.toDestination);
           else if (rule.target?.startsWith("KUBE-SEP-") || /^KUBE-(?:SVC|SVL|XLB|EXT|FW)-/.test(rule.target ?? "")) next.push(rule.target as string);
@@ -193,12 +196,22 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
       level = next;
     }
     if (known && endpoints.size > 0) {
-      const rules = [row, ...(chains.get(keyOf(row, row.target as string)) ?? []).filter((rule) => rule.target?.startsWith("KUBE-SEP-")).slice(0, 3)];
+      const rules = [
+        row,
+        ...[row.target as string, ...inner]
+          .flatMap((name) => chains.get(keyOf(row, name)) ?? [])
+          .filter(leadsToEndpoint)
+          .slice(0, 3),
+      ];
       services.set(addressOf(row), { endpoints, rules });
     } else if (!known) services.delete(addressOf(row));
   }
   return services;
 }
+
+/** Chains before a service's own, of the same name: for addresses from outside, for a load balancer's, for both of old. Rules in them may lack the service's name. */
+const OUTER = /^KUBE-(?:EXT|FW|XLB)-(\w{1,32})$/;
+const leadsToEndpoint = (rule: IptablesRow): boolean => rule.target?.startsWith("KUBE-SEP-") === true;
 
 const isServiceChain = (target: string | undefined): boolean => /^KUBE-(?:SVC|SVL|EXT|FW|XLB)-/.test(target ?? "");
 

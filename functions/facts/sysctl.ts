@@ -21,7 +21,9 @@ const Absent = z.object({
   /** A key of which the node said that it does not exist, or that a complete `sysctl -a` does not list. */
   key: z.string(),
 });
-const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent) });
+/** Of the keys that begin with it every one was listed: a search behind `sysctl -a` asked for them. (Who pasted it may have left some away: none counts as absent.) */
+const Prefix = z.object({ line: z.int(), prefix: z.string() });
+const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix) });
 type Setting = z.infer<typeof Setting>;
 type Absent = z.infer<typeof Absent>;
 
@@ -50,6 +52,7 @@ const KEYS = [
   "net.ipv4.vs.conn_reuse_mode",
   "net.ipv4.vs.conntrack",
 ];
+const INTERFACES = "net.ipv4.conf.";
 const INTERFACE_KEYS = "net\\.ipv4\\.conf\\..*\\.(rp_filter|forwarding|arp_announce|arp_ignore)$";
 
 // The first word of a key is one of the kernel's top-level directories.
@@ -84,7 +87,7 @@ export const sysctl = defineFact({
   schema: Sysctl,
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
-  parse({ text, argv, view, stderr }) {
+  parse({ text, argv, view, stderr, pipe, truncated }) {
     if (view.format === "kubeadm") return readKubeadm(text);
     if (view.format === "folder") return readFolder(text, listedFolder(argv) ?? "", stderr, view.complete);
     const unparsed = new UnparsedLines();
@@ -144,7 +147,13 @@ export const sysctl = defineFact({
     const present = new Set(rows.map((row) => row.key));
     // of files that set the same key, the last one has its way
     const last = new Map(rows.map((row) => [row.key, row]));
-    return unparsed.with({ rows: view.format === LOADED ? [...last.values()] : rows, absent: [...absent.values()].filter((row) => !present.has(row.key)) });
+    const first = rows[0]?.line;
+    const prefixes = view.scope === "" && first !== undefined && truncated !== true && unparsed.count === 0 ? searchedPrefixes(pipe ?? "") : [];
+    return unparsed.with({
+      rows: view.format === LOADED ? [...last.values()] : rows,
+      absent: [...absent.values()].filter((row) => !present.has(row.key)),
+      prefixes: prefixes.map((prefix) => ({ line: first as number, prefix })),
+    });
   },
   merge(parts) {
     const sources = new Map<string, number>();
@@ -159,12 +168,14 @@ export const sysctl = defineFact({
       for (const row of part.value.absent) if (!absent.has(row.key)) absent.set(row.key, row);
       if (part.complete && part.view.scope === "") for (const row of notListed(part.value.rows)) if (!absent.has(row.key)) absent.set(row.key, row);
     });
-    return { rows, absent: [...absent.values()].filter((row) => !sources.has(row.key)) };
+    return { rows, absent: [...absent.values()].filter((row) => !sources.has(row.key)), prefixes: parts.flatMap((part) => part.value.prefixes) };
   },
   whole(parts) {
     if (parts.some((part) => part.complete && part.view.scope === "")) return true;
     const known = new Set(parts.flatMap((part) => [...part.value.rows, ...part.value.absent].map((row) => row.key)));
-    return KEYS.every((key) => known.has(key)) && parts.some((part) => part.complete && part.view.scope === "interfaces");
+    const prefixes = parts.flatMap((part) => part.value.prefixes);
+    const interfaces = begins(INTERFACES, prefixes) || parts.some((part) => part.complete && part.view.scope === "interfaces");
+    return interfaces && KEYS.every((key) => known.has(key) || begins(key, prefixes));
   },
 });
 
@@ -186,6 +197,27 @@ function sysctlView(argv: readonly string[]): View | undefined {
   if (words.length === 0) return undefined;
   const keys = new Set(words.map(keyOfWord));
   return { format: values ? "bare" : "pairs", complete: KEYS.every((key) => keys.has(key)), scope: [...keys].join(" "), rank: values ? 2 : 3 };
+}
+
+const begins = (key: string, prefixes: readonly { prefix: string }[]): boolean => prefixes.some(({ prefix }) => key.startsWith(prefix));
+
+/** One grep, and no option of it that shows other lines or parts of lines. */
+const GREP = /^(egrep|grep)(?: (-[EP]))? (\S{3,200})$/;
+/** `^net\.(ipv4|ipv6)\.`, `net.core`: a beginning that a key can have, perhaps with alternatives. A dot without a backslash shows more, not less. */
+const BEGINNING = /^\^?((?:net|kernel|vm|fs)\\?\.[\w\\.-]{0,80})(?:\(([\w\\.|-]{1,100})\)([\w\\.-]{0,80}))?$/;
+
+/** The beginnings of keys that a search behind `sysctl -a` asks for; none if it asks for anything else. */
+function searchedPrefixes(pipe: string): string[] {
+  const [, program, option, pattern = ""] = GREP.exec(pipe) ?? [];
+  const extended = program === "egrep" || option !== undefined;
+  // between brackets a bar separates the group's alternatives
+  const alternatives = extended ? pattern.split(/\|(?![^(]{0,100}\))/) : [pattern];
+  const found = alternatives.map((alternative) => BEGINNING.exec(alternative));
+  if (pattern === "" || found.some((match) => match === null || (match[2] !== undefined && !extended))) return [];
+  return found.flatMap((match) => {
+    const [, head = "", group, tail = ""] = match ?? [];
+    return (group === undefined ? [""] : group.split("|")).map((word) => `${head}${word}${tail}`.replaceAll("\\", ""));
+  });
 }
 
 const takesPattern = (word: string): boolean => word === "--pattern" || /^-[A-Za-z]{0,8}r$/.test(word);
@@ -227,10 +259,10 @@ function readFolder(text: string, folder: string, stderr: string, all: boolean):
   }
   // one or two names may be what a wrapped paste left over
   const [first] = names.values();
-  if (first === undefined || !all || names.size < 3 || unparsed.count > 0) return unparsed.with({ rows: [], absent: [...absent.values()] });
+  if (first === undefined || !all || names.size < 3 || unparsed.count > 0) return unparsed.with({ rows: [], absent: [...absent.values()], prefixes: [] });
   const prefix = `${keyOfPath(folder)}.`;
   for (const key of KEYS) if (key.startsWith(prefix) && !names.has(key.slice(prefix.length).split(".")[0] as string)) add({ line: first, key });
-  return unparsed.with({ rows: [], absent: [...absent.values()] });
+  return unparsed.with({ rows: [], absent: [...absent.values()], prefixes: [] });
 }
 
 /** `kubeadm init` and `kubeadm join` print much else. */
@@ -244,7 +276,7 @@ function readKubeadm(text: string): Parsed<z.infer<typeof Sysctl>> {
     if (match[2] === "does not exist") absent.push({ line, key });
     else rows.push({ line, key, value: "0" });
   }
-  return new UnparsedLines().with({ rows, absent });
+  return new UnparsedLines().with({ rows, absent, prefixes: [] });
 }
 
 /** The files under /proc/sys that cat, head, tail or grep read; undefined if they read anything else too, or print something else than lines. */

@@ -1,6 +1,6 @@
 import type { Capture } from "../facts/capture.ts";
 import { facts as allFacts, derivedFacts } from "../facts/index.ts";
-import { type FactReading, type FactSet, knownOf } from "../facts/read.ts";
+import { type FactReading, type FactSet, isLog, knownOf } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Form, Program, Rule, Template } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
@@ -13,6 +13,8 @@ export interface Outcome {
   /** Why it is inconclusive or not applicable. */
   readonly reason: string;
   readonly finding?: Finding;
+  /** Of a match: the form that speaks; empty where the rule has just one. */
+  readonly form?: string;
   /** Values of the fix's parameters as the rule gave them, unchecked; absent if they could not be worked out. */
   readonly parameters?: Readonly<Record<string, unknown>>;
 }
@@ -128,7 +130,7 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
       return { rule, verdict: "inconclusive", reason: rule.file.undecided?.because ?? "" };
     const needed = rule.needs.map((need) => facts.reading(need.fact)).find((reading) => reading?.complete !== true);
     // a used fact that was not there at all is taken for empty; one that was cut may hold what decides
-    const used = [...rule.decidedBy].map((id) => facts.reading(id)).find((reading) => reading?.status === "read" && !reading.complete);
+    const used = [...rule.decidedBy].map((id) => facts.reading(id)).find(isPartial);
     const partial = needed ?? used;
     if (partial !== undefined && !holds(rule.settled, context)) {
       return open(rule, `${partial.id} is only partly known: ${partial.reason}`, partial.id, facts);
@@ -160,8 +162,12 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
         }),
   };
   const parameters = parametersOf(rule, context);
-  return { rule, verdict: "match", reason: "", finding, ...(parameters === undefined ? {} : { parameters }) };
+  return { rule, verdict: "match", reason: "", finding, form: form.name, ...(parameters === undefined ? {} : { parameters }) };
 }
+
+/** True if something is missing that may matter. Nobody sees a log from its beginning; one whose end is missing lacks what matters most. */
+const isPartial = (reading: FactReading | undefined): boolean =>
+  reading?.status === "read" && !reading.complete && (!isLog(reading.id) || reading.truncated === true);
 
 /** Inconclusive, because only a part of a fact is known; with the one command that would settle it. */
 function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { prefixBits } from "./ip-bits.ts";
+import type { Link } from "./link.ts";
+import { placed } from "./placed.ts";
+import type { Process } from "./process.ts";
+import type { Route } from "./route.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * What tells that a node was meant to have a default route (IPv4) in table main, and what speaks against it. Whether it has one is in the fact `route`.
+ *
+ *     default via 192.0.2.1 dev eth1 table 2
+ *     E1120 06:22:10.331544  1 main.go:204] Failed to find any valid interface to use: failed to get default interface: Unable to find default route
+ */
+const DefaultRoute = z.object({
+  /** Agents that say that there is none. */
+  complaints: z.array(z.object({ line: z.int(), unit: z.string(), age: z.number().optional() })),
+  /** Default routes of other tables; none where there are VRFs, whose tables have their own. */
+  elsewhere: z.array(z.object({ line: z.int(), table: z.string() })),
+  agents: z.array(z.object({ line: z.int(), command: z.string() })),
+  /** Routes of a CNI, on a node that has a subnet on an interface of its own. */
+  cluster: z.array(z.object({ line: z.int(), interface: z.string() })),
+  /** Addresses and routes that a DHCP client installed: somebody meant this node to reach more than its subnets. */
+  leases: z.array(z.object({ line: z.int() })),
+  /** Wide routes by a gateway (up to /16), in place of a default one: somebody's decision. */
+  wide: z.array(z.object({ line: z.int(), prefix: z.string() })),
+});
+type DefaultRoute = z.infer<typeof DefaultRoute>;
+
+interface Sources {
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[] };
+  readonly process?: { rows: readonly (Process & Row)[] };
+  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
+}
+
+const NONE = /\bno default (?:route|gateway)/i;
+/** flannel, kube-router: "Unable to find default route". */
+const NOT_FOUND = /(?:unable to|could not|cannot|can't|failed to) (?:find|get|determine|detect) (?:an? |any |the )?default (?:route|gateway|interface)/i;
+/** "dial tcp 203.0.113.5:6443: connect: network is unreachable"; kubeadm's and the API server's "unable to select an IP from default routes". */
+const UNREACHABLE = /connect: network is unreachable|unable to select an IP from default routes/i;
+const AGENT = /^(?:kubelet|k3s|k3s-server|k3s-agent|rke2)$/;
+const CNI = /^(?:cni0|cbr0|flannel\.\d{1,8}|cali[0-9a-f]{6,11}|cilium_host|lxc[0-9a-f]{8,14}|vxlan\.calico|kube-bridge)$/;
+const UPLINK = /^(?:eth|en[opsx]|bond|br0|br-ex|ib|team|wl)/;
+/** Bridges, pods and VPNs, which may lease addresses without a way out. */
+const INNER = /^(?:docker|virbr|br-|veth|tun|tap|wg|lxc|lxd|tailscale)/;
+
+export const defaultRoute = defineDerivedFact<DefaultRoute>({
+  id: "default-route",
+  title: "What tells that a node was meant to have a default route",
+  from: ["route", "rule", "address", "link", "process", "agent-log"],
+  optional: ["rule", "address", "link", "process", "agent-log"],
+  schema: DefaultRoute,
+  derive(values: Sources) {
+    const routes = (values.route?.rows ?? []).filter((row) => row.family === "ipv4");
+    const main = routes.filter((row) => row.table === "main");
+    const vrfs = (values.rule?.rows ?? []).some((row) => row.table === "l3mdev") || (values.link?.rows ?? []).some((row) => row.kind === "vrf");
+    const length = (row: Route): number => prefixBits(row.prefix)?.length ?? 32;
+    const connected = (row: Route): boolean => (row.scope ?? "link") === "link" && row.gateway === undefined && length(row) < 32;
+    const inCluster = main.some((row) => connected(row) && UPLINK.test(row.interface ?? ""));
+    const isElsewhere = (row: Route): boolean => row.table !== "main" && row.type === "unicast" && length(row) === 0 && row.gateway !== undefined;
+    const isWide = (row: Route): boolean => row.type === "unicast" && row.gateway !== undefined && length(row) >= 1 && length(row) <= 16;
+    const isLeased = (row: Address): boolean =>
+      row.family === "ipv4" && row.flags.includes("dynamic") && !row.address.startsWith("169.254.") && !INNER.test(row.interface);
+    return {
+      complaints: (values["agent-log"]?.rows ?? [])
+        .filter(({ message }) => NONE.test(message) || NOT_FOUND.test(message) || UNREACHABLE.test(message))
+        .map((row) => ({ ...placed(row), unit: row.unit, ...(row.age === undefined ? {} : { age: row.age }) })),
+      elsewhere: routes.filter((row) => !vrfs && isElsewhere(row) && !row.table.startsWith("vrf ")).map((row) => ({ ...placed(row), table: row.table })),
+      agents: (values.process?.rows ?? []).filter((row) => AGENT.test(row.command) && !row.defunct).map((row) => ({ ...placed(row), command: row.command })),
+      cluster: routes.flatMap((row) => (inCluster && CNI.test(row.interface ?? "") ? [{ ...placed(row), interface: row.interface as string }] : [])),
+      leases: [...(values.address?.rows ?? []).filter(isLeased), ...main.filter((row) => row.type === "unicast" && row.protocol === "dhcp")].map((row) =>
+        placed(row),
+      ),
+      wide: main.filter(isWide).map((row) => ({ ...placed(row), prefix: row.prefix })),
+    };
+  },
+});

@@ -1,0 +1,208 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import { complaints, type KernelLog } from "./kernel-complaint.ts";
+import type { Nft } from "./nft-row.ts";
+import { keeperOf } from "./packet-path-keeper.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+
+/**
+ * Packets of live connections that connection tracking takes for INVALID: the rules that drop them on the way through the node, and what the kernel's log and a
+ * trace of tcpdump say where none does. Such a packet is not translated, so it arrives with an address that its receiver does not know, and is reset.
+ */
+const Drop = z.object({
+  line: z.int(),
+  /** "iptables" or "nft". */
+  owner: z.string(),
+  chain: z.string(),
+  packets: z.int().optional(),
+  /** Between the two samples; never known of nft's rules. */
+  packetsDelta: z.int().optional(),
+  /** The most that a rule of its chain for other packets took between the two samples; 0 where none is known. */
+  busiestDelta: z.int(),
+  /** KUBE-FORWARD stands before Cilium's chain, and takes packets that are not its business. */
+  misplaced: z.boolean(),
+});
+
+/**
+ * The newest message of each connection of which the kernel says that a packet is ahead of the receiver's window (it logs them with nf_conntrack_log_invalid).
+ *
+ *     nf_ct_proto_6: SEQ is over the upper bound (over the window of the receiver) IN= OUT= SRC=198.51.100.40 DST=10.180.2.14 … PROTO=TCP SPT=80 DPT=43772 …
+ */
+const Overrun = z.object({
+  line: z.int(),
+  source: z.string(),
+  sourcePort: z.int(),
+  destination: z.string(),
+  destinationPort: z.int(),
+  /** Messages about this connection. */
+  count: z.int(),
+  /** Seconds between the message and the collection, where known. */
+  age: z.number().optional(),
+  /** Seconds between it and the kernel's newest message that was read; 0 where that is not known. */
+  later: z.number(),
+  /** tcpdump shows that the receiver answered this connection with a reset. */
+  reset: z.boolean(),
+});
+
+/** What translates addresses of packets that pass the node; one row for each program. */
+const Translator = z.object({
+  line: z.int(),
+  /** "kube-proxy", "cilium", "other". */
+  program: z.string(),
+});
+
+/** A chain that decides about packets that pass the node: FORWARD, KUBE-FORWARD, chains of nft at the hook forward. */
+const Passage = z.object({ line: z.int(), owner: z.string(), chain: z.string(), complete: z.boolean() });
+
+const InvalidPacket = z.object({
+  drops: z.array(Drop),
+  overruns: z.array(Overrun),
+  /** Resets of such connections, as tcpdump shows them. */
+  resets: z.array(z.object({ line: z.int(), source: z.string(), destination: z.string() })),
+  translators: z.array(Translator),
+  passages: z.array(Passage),
+});
+type InvalidPacket = z.infer<typeof InvalidPacket>;
+type Overrun = z.infer<typeof Overrun>;
+
+interface Reset {
+  readonly source: string;
+  readonly sourcePort?: number;
+  readonly destination: string;
+  readonly destinationPort?: number;
+}
+interface Sources {
+  readonly iptables?: Iptables;
+  readonly nft?: Nft;
+  readonly "kernel-log"?: KernelLog;
+  readonly "packet-trace"?: { readonly resets: readonly (Row & Reset)[] };
+}
+
+const OVERRUN = /nf_ct_(?:tcp|proto_6): SEQ is over (?:the )?upper bound/;
+const CONNECTION = /\bSRC=([\d.a-fA-F:]{2,45}) DST=([\d.a-fA-F:]{2,45}) .{0,200}?\bSPT=(\d{1,5}) DPT=(\d{1,5})/;
+/** Chains of iptables that only packets on their way through the node pass. */
+const FORWARDED = /FORWARD|forward|^DOCKER-USER$|^cali-(?:fw|tw)-/;
+/** nft, from JSON and as text: `ct state invalid drop`, `ct state { invalid } drop`, `ct state vmap { invalid : drop, … }`. */
+const NFT_INVALID = /\bct state (?:== )?(?:\{ ?)?(?:[a-z]{3,12} ?, ?){0,4}invalid\b/;
+const NFT_INVALID_MAP = /\bct state vmap \{[^}]{0,200}\binvalid : (?:drop|(?:jump|goto) \S{1,64})/;
+const TRANSLATES = /\b(?:masquerade|snat|dnat)\b/;
+/** Rows of each kind. */
+const MAX_ROWS = 200;
+
+export const invalidPacket = defineDerivedFact<InvalidPacket>({
+  id: "invalid-packet",
+  title: "Packets that connection tracking takes for INVALID: who drops them, and what resets them",
+  from: ["iptables", "nft", "kernel-log", "packet-trace"],
+  optional: ["nft", "kernel-log", "packet-trace"],
+  inPart: ["nft", "kernel-log", "packet-trace"],
+  masked: ["iptables", "nft"],
+  schema: InvalidPacket,
+  derive(values: Sources) {
+    const { iptables, nft } = values;
+    const trace = values["packet-trace"]?.resets ?? [];
+    const found = overrunsOf(values["kernel-log"]);
+    const overruns = found.map((overrun) => ({ ...overrun, reset: trace.some((reset) => isAnswer(reset, overrun)) }));
+    return {
+      drops: [...(iptables === undefined ? [] : dropsOf(iptables)), ...(nft === undefined ? [] : nftDrops(nft))].slice(0, MAX_ROWS),
+      overruns,
+      resets: trace
+        .filter((reset) => found.some((overrun) => isAnswer(reset, overrun)))
+        .map((reset) => ({ ...placed(reset), source: reset.source, destination: reset.destination })),
+      translators: translatorsOf(iptables, nft),
+      passages: passagesOf(iptables, nft),
+    };
+  },
+});
+
+/** Rules of iptables that drop INVALID packets that pass the node. */
+function dropsOf({ rows }: Iptables): InvalidPacket["drops"] {
+  const isDrop = (row: IptablesRow): boolean => row.target === "DROP" && row.states.includes("INVALID") && !row.statesNegated && FORWARDED.test(row.chain);
+  const drops = rows.filter(isDrop);
+  const jump = (row: IptablesRow, target: string): IptablesRow | undefined =>
+    rows.find((other) => other.chain === "FORWARD" && other.target === target && other.family === row.family && other.backend === row.backend);
+  const chainOf = (row: IptablesRow): string => `${row.family} ${row.backend} ${row.table} ${row.chain}`;
+  const busiest = new Map(drops.map((row) => [chainOf(row), 0]));
+  // a node has ten thousands of rules, and Calico a drop for each pod
+  if (drops.length > 0)
+    for (const row of rows) {
+      const most = row.packetsDelta === undefined || isDrop(row) ? undefined : busiest.get(chainOf(row));
+      if (most !== undefined) busiest.set(chainOf(row), Math.max(most, row.packetsDelta ?? 0));
+    }
+  return drops.map((row) => {
+    const [own, cilium] = row.chain === "KUBE-FORWARD" ? [jump(row, "KUBE-FORWARD"), jump(row, "CILIUM_FORWARD")] : [];
+    return {
+      ...placed(row),
+      owner: "iptables",
+      chain: row.chain,
+      busiestDelta: busiest.get(chainOf(row)) ?? 0,
+      misplaced: own !== undefined && cilium !== undefined && cilium.position > own.position,
+      ...present({ packets: row.packets, packetsDelta: row.packetsDelta }),
+    };
+  });
+}
+
+/** The same of nft. What iptables-nft keeps stands in nft's listing, too, and is left out here. */
+function nftDrops({ rows, chains }: Nft): InvalidPacket["drops"] {
+  const hooks = new Map(chains.map((chain) => [`${chain.family} ${chain.table} ${chain.name}`, chain.hook]));
+  return rows.flatMap((row) => {
+    const hook = hooks.get(`${row.family} ${row.table} ${row.chain}`);
+    const drops = (row.verdict === "drop" && NFT_INVALID.test(row.spec)) || NFT_INVALID_MAP.test(row.spec);
+    // a chain without a hook is jumped to from anywhere
+    if (!drops || (hook !== undefined && hook !== "forward") || isOfIptables(row)) return [];
+    return [{ ...placed(row), owner: "nft", chain: row.chain, busiestDelta: 0, misplaced: false, ...present({ packets: row.packets }) }];
+  });
+}
+
+const isOfIptables = ({ family, table }: { family: string; table: string }): boolean =>
+  (family === "ip" || family === "ip6") && /^(?:raw|mangle|nat|filter|security)$/.test(table);
+
+/** One row for each connection, of its newest message. */
+function overrunsOf(log: KernelLog | undefined): Omit<Overrun, "reset">[] {
+  const found = new Map<string, Omit<Overrun, "reset">>();
+  for (const { message, ...complaint } of complaints(log, OVERRUN)) {
+    const [, source = "", destination = "", from, to] = CONNECTION.exec(message.slice(0, 600)) ?? [];
+    if (from === undefined || to === undefined) continue;
+    const key = `${source} ${from} ${destination} ${to}`;
+    const count = (found.get(key)?.count ?? 0) + 1;
+    if (count === 1 && found.size >= MAX_ROWS) continue;
+    found.set(key, { ...complaint, source, sourcePort: Number(from), destination, destinationPort: Number(to), count });
+  }
+  return [...found.values()];
+}
+
+/** Whether a reset is the receiver's answer. A port of which tcpdump printed an unknown name may be any. */
+function isAnswer(reset: Reset, { source, sourcePort, destination, destinationPort }: Omit<Overrun, "reset">): boolean {
+  const known = reset.sourcePort !== undefined || reset.destinationPort !== undefined;
+  const ports = (reset.sourcePort ?? destinationPort) === destinationPort && (reset.destinationPort ?? sourcePort) === sourcePort;
+  return known && ports && reset.source === destination && reset.destination === source;
+}
+
+function translatorsOf(iptables: Iptables | undefined, nft: Nft | undefined): InvalidPacket["translators"] {
+  const { rows = [], chains = [] } = iptables ?? {};
+  const filter = (name: string): Row | undefined => chains.find((chain) => chain.table === "filter" && chain.name === name);
+  // of a node whose table nat was not read, KUBE-SERVICES says that kube-proxy translates
+  const hinted = filter("KUBE-SERVICES") !== undefined && !chains.some((chain) => chain.table === "nat") ? filter("KUBE-FORWARD") : undefined;
+  const proxy = rows.find((row) => row.chain.startsWith("KUBE-SVC-")) ?? hinted ?? nft?.tables.find((table) => table.name === "kube-proxy");
+  const cilium = chains.find((chain) => chain.name.startsWith("CILIUM_"));
+  const others =
+    rows.find((row) => /^(?:MASQUERADE|SNAT|DNAT)$/.test(row.target ?? "")) ??
+    chains.find((chain) => keeperOf("", chain.name) === "docker") ??
+    nft?.rows.find((row) => TRANSLATES.test(row.spec));
+  const all: readonly (readonly [string, Row | undefined])[] = [
+    ["kube-proxy", proxy],
+    ["cilium", cilium],
+    ["other", others],
+  ];
+  return all.flatMap(([program, row]) => (row === undefined ? [] : [{ ...placed(row), program }]));
+}
+
+function passagesOf(iptables: Iptables | undefined, nft: Nft | undefined): InvalidPacket["passages"] {
+  const own = (iptables?.chains ?? []).filter((chain) => chain.table === "filter" && (chain.name === "FORWARD" || chain.name === "KUBE-FORWARD"));
+  const hooked = (nft?.chains ?? []).filter((chain) => chain.hook === "forward" && !isOfIptables(chain));
+  return [
+    ...own.map((chain) => ({ ...placed(chain), owner: "iptables", chain: chain.name, complete: chain.complete })),
+    ...hooked.map((chain) => ({ ...placed(chain), owner: "nft", chain: chain.name, complete: chain.complete })),
+  ].slice(0, MAX_ROWS);
+}

@@ -1,0 +1,109 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Link } from "./link.ts";
+import { placed } from "./placed.ts";
+import type { Route } from "./route.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * Routing rules that a node needs and `ip rule` does not show: those that the kernel makes, those of agents whose tables are there, and the one for VRFs.
+ *
+ *     0:  from all lookup local       and nothing else: the rule for table main is gone
+ */
+const Family = z.enum(["ipv4", "ipv6"]);
+const LostRule = z.object({
+  /** Tables of every node that no rule for all packets looks up. `line` is that of the first rule there is. */
+  general: z.array(z.object({ line: z.int(), family: Family, table: z.enum(["main", "local"]) })),
+  /** Tables that only one agent fills, and no rule looks up. */
+  tables: z.array(
+    z.object({
+      line: z.int(),
+      family: Family,
+      table: z.string(),
+      interfaces: z.array(z.string()),
+      /** "unknown" where no device of an agent was seen. */
+      agent: z.enum(["cilium", "tailscale", "calico", "unknown"]),
+    }),
+  ),
+  /** VRFs in use to which no rule leads. */
+  vrfs: z.array(z.object({ line: z.int(), interface: z.string() })),
+  /** Pods of the VPC CNI (IPv4) to whose interface no rule leads. `line` is that of the pod's route. */
+  pods: z.array(z.object({ line: z.int(), prefix: z.string(), interface: z.string() })),
+  /** Families of which there are rules, and none but those that the kernel makes. */
+  kernels: z.array(z.object({ line: z.int(), family: Family })),
+});
+type LostRule = z.infer<typeof LostRule>;
+
+interface Sources {
+  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "route-lookup"?: { tables: readonly (Row & { family: "ipv4" | "ipv6"; table: string; interfaces: readonly string[]; lookedUp: boolean })[] };
+}
+
+/** True of a rule that holds for every packet: nothing is asked of it. */
+const isGeneral = (row: Rule): boolean =>
+  row.action === "lookup" &&
+  !row.not &&
+  row.from === "all" &&
+  (row.to === undefined || row.to === "all") &&
+  [row.fwmark, row.inputInterface, row.outputInterface, row.ipProtocol, row.uidRange, row.suppressPrefixLength].every((asked) => asked === undefined);
+
+/** Nothing but these: no one else made a rule. */
+export const onlyKernels = (rules: readonly Rule[]): boolean =>
+  rules.every((row) => isGeneral(row) && (row.table === "local" || row.table === "main" || row.table === "default"));
+
+export const lostRule = defineDerivedFact<LostRule>({
+  id: "lost-rule",
+  title: "Routing rules that the node needs and `ip rule` does not show",
+  from: ["rule", "route", "link", "route-lookup"],
+  optional: ["link"],
+  // of it only the tables are wanted, which the routes tell
+  inPart: ["route-lookup"],
+  schema: LostRule,
+  derive(values: Sources) {
+    const [rules, links] = [values.rule?.rows ?? [], values.link?.rows ?? []];
+    const families = (["ipv4", "ipv6"] as const).flatMap((family) => {
+      const own = rules.filter((row) => row.family === family);
+      return own[0] === undefined ? [] : [{ family, own, first: own[0] }];
+    });
+    const ipv4 = families.find(({ family }) => family === "ipv4")?.own ?? [];
+    const leadsTo = (name: string): boolean => ipv4.some((row) => row.table === "l3mdev" || row.outputInterface === name || row.inputInterface === name);
+    const inUse = (vrf: Link): boolean => vrf.kind === "vrf" && vrf.up && links.some((row) => row.master === vrf.interface);
+    return {
+      general: families.flatMap(({ family, own, first }) =>
+        (["main", "local"] as const)
+          .filter((table) => !own.some((row) => isGeneral(row) && row.table === table))
+          .map((table) => ({ ...placed(first), family, table })),
+      ),
+      tables: lostTables(values),
+      // the kernel adds one rule for the tables of all VRFs, with the first VRF; kernels before 4.8 had two for each instead
+      vrfs: links.filter((row) => ipv4.length > 0 && inUse(row) && !leadsTo(row.interface)).map((row) => ({ ...placed(row), interface: row.interface })),
+      pods: (values.route?.rows ?? [])
+        .filter((row) => isVpcPod(row) && ipv4.length > 0 && !ipv4.some((rule) => rule.to === row.prefix))
+        .map((row) => ({ ...placed(row), prefix: row.prefix, interface: row.interface ?? "" })),
+      kernels: families.filter(({ own }) => onlyKernels(own)).map(({ family, first }) => ({ ...placed(first), family })),
+    };
+  },
+});
+
+/** A pod of the VPC CNI has one route to its own interface in main, and a rule that leads to it. */
+const isVpcPod = (row: Route): boolean =>
+  row.family === "ipv4" && row.table === "main" && row.prefix.endsWith("/32") && /^eni[0-9a-f]{11}$/.test(row.interface ?? "");
+
+function lostTables({ rule, link, "route-lookup": lookup }: Sources): LostRule["tables"] {
+  const rules = rule?.rows ?? [];
+  const tables = lookup?.tables ?? [];
+  const cilium = (link?.rows ?? []).some((row) => row.interface === "cilium_host") || tables.some((row) => row.interfaces.includes("cilium_host"));
+  return tables.flatMap((row) => {
+    const own = rules.filter(({ family }) => family === row.family);
+    if (row.lookedUp || own.length === 0) return [];
+    // with a route for each endpoint Cilium removes its rule for 2005 and leaves the routes: while its rule for 2004 is there, nobody flushed anything
+    const ciliums = row.table === "2004" || (row.table === "2005" && !own.some(({ table }) => table === "2004"));
+    const calicos = row.interfaces.includes("wireguard.cali");
+    if (!ciliums && !calicos && row.table !== "52") return [];
+    const tailscales = row.table === "52" && row.interfaces.includes("tailscale0");
+    const agent = calicos ? "calico" : ciliums && cilium ? "cilium" : tailscales ? "tailscale" : "unknown";
+    return [{ ...placed(row), family: row.family, table: row.table, interfaces: [...row.interfaces], agent } as const];
+  });
+}

@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * Routing rules and routes of others that systemd-networkd says it removed (it does at log level debug), where there is none of that kind any more.
+ *
+ *     Removing routing policy rule (foreign): priority: 512, n/a -> 10.11.84.17/32, iif: n/a, oif: n/a, table: main(254)
+ *     eni3fc10b7d92e: Removing route (foreign): dst: 10.11.84.17/32, src: n/a, gw: n/a, prefsrc: n/a, scope: link, table: main(254), …
+ */
+const Removal = z.object({
+  line: z.int(),
+  kind: z.enum(["rule", "route"]),
+  /** Of a rule. */
+  priority: z.int().optional(),
+  /** Where the rule or the route leads to; left out for a rule about any destination. */
+  prefix: z.string().optional(),
+  /** Of a route. */
+  interface: z.string().optional(),
+  age: z.number().optional(),
+});
+const NetworkdRemoval = z.object({ rows: z.array(Removal) });
+type Removal = z.infer<typeof Removal> & Row;
+
+interface Sources {
+  readonly rule?: { rows: readonly Rule[] };
+  readonly route?: { rows: readonly Route[] };
+  readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
+}
+
+// 247 and 248 wrote no state, and for "from anywhere" 0.0.0.0/0
+const RULE = /^(?:\S{1,15}: )?Removing (?:foreign )?routing policy rule(?: \(([\w,/-]{1,40})\))?: priority: (\d{1,10}), \S{1,64} -> (\S{1,64}), iif: /;
+const ROUTE = /^(\S{1,15}): Removing (?:foreign )?route(?: \(([\w,/-]{1,40})\))?: dst: (\S{1,64}), src: /;
+/** Its own: what it takes away with a file or a lease. */
+const OWN = /configur|requested|dhcp|static|ndisc|ra\b/i;
+/** Priorities that agents use: Cilium (9, 10, 20, 100, 110, 111), Calico's WireGuard (99), the VPC CNI (512 to 1536), Tailscale (5210 to 5270), the kernel (32766). */
+const PRIORITIES = /^(?:9|10|20|99|100|110|111|512|1024|1536|52[1-7]0|32766)$/;
+/** Interfaces that agents make. */
+const DEVICES = /^(?:eni[0-9a-f]{11}|cali[0-9a-f]{11}|lxc|cilium_|flannel|cni0|kube-bridge|tunl0|tun-|vxlan\.calico|wireguard\.cali|azv|tailscale|vlan\.eth)/;
+
+export const networkdRemoval = defineDerivedFact({
+  id: "networkd-removal",
+  title: "Rules and routes of others that systemd-networkd removed",
+  from: ["agent-log", "rule", "route"],
+  optional: ["agent-log", "route"],
+  schema: NetworkdRemoval,
+  derive(values: Sources, whole) {
+    const rows: Removal[] = [];
+    const [rules, routes] = [values.rule?.rows ?? [], values.route?.rows ?? []];
+    for (const entry of values["agent-log"]?.rows ?? []) {
+      if (entry.unit !== "systemd-networkd" || entry.message.length > 1000) continue;
+      const [rule, route] = [RULE.exec(entry.message), ROUTE.exec(entry.message)];
+      const removed = rule === null ? (route === null ? undefined : routeOf(route)) : ruleOf(rule);
+      if (removed === undefined || OWN.test((rule ?? route)?.[rule === null ? 2 : 1] ?? "")) continue;
+      // one of its kind shows that the agent works again: the pod of this one may be gone since
+      const there =
+        removed.kind === "rule"
+          ? rules.some((row) => row.priority === removed.priority)
+          : routes.some((row) => kindOf(row.interface) === kindOf(removed.interface));
+      // that it is not there, only all of them tell
+      if (!there && whole.has(removed.kind)) rows.push({ ...placed(entry), ...removed, ...present({ age: entry.age }) });
+    }
+    return { rows };
+  },
+});
+
+/** "eni" of eni3fc10b7d92e: what an agent calls the interfaces of its pods. */
+const kindOf = (name = ""): string => /^(?:eni|cali|lxc|azv)(?=[0-9a-f]{5})/.exec(name)?.[0] ?? name;
+
+function ruleOf([, , priority = "", to = ""]: readonly string[]): Omit<Removal, "line"> | undefined {
+  if (!PRIORITIES.test(priority)) return undefined;
+  return { kind: "rule", priority: Number(priority), ...present({ prefix: to === "n/a" || to.endsWith("/0") ? undefined : to }) };
+}
+
+function routeOf([, name = "", , prefix = ""]: readonly string[]): Omit<Removal, "line"> | undefined {
+  return DEVICES.test(name) && prefix !== "n/a" ? { kind: "route", prefix, interface: name } : undefined;
+}

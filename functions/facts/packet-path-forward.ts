@@ -1,0 +1,44 @@
+import { z } from "zod";
+import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+
+/**
+ * A chain FORWARD of iptables, and how many of its rules may accept a new connection of a pod, by what stands in FORWARD alone: of a pasted FORWARD the chains that
+ * it jumps to are not known.
+ */
+export const ForwardChain = z.object({
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  backend: z.enum(["nft", "legacy", "unknown"]),
+  policy: z.string().optional(),
+  complete: z.boolean(),
+  rules: z.int(),
+  /** Rules but jumps to chains of Docker and kube-proxy, accepts of Docker's interfaces, and accepts of other states than NEW. */
+  opening: z.int(),
+  /** kube-proxy has its jump there. */
+  kubeProxy: z.boolean(),
+});
+
+/** Chains that by themselves accept no new connection of a pod. */
+const OTHERS = /^(?:DOCKER|DOCKER-.{1,40}|KUBE-(?:FORWARD|SERVICES|EXTERNAL-SERVICES|PROXY-FIREWALL|NODEPORTS))$/;
+const DOCKER = /^(?:docker\d|docker_gwbridge|br-[0-9a-f]{12})$/;
+
+/** Every chain FORWARD of the table filter. */
+export function forwardChains(iptables: Iptables | undefined): z.infer<typeof ForwardChain>[] {
+  const chains = (iptables?.chains ?? []).filter((chain) => chain.name === "FORWARD" && chain.table === "filter");
+  const rows = chains.length === 0 ? [] : (iptables?.rows ?? []).filter((row) => row.chain === "FORWARD" && row.table === "filter");
+  return chains.map((chain) => {
+    const { family, backend, complete } = chain;
+    const inside = rows.filter((row) => row.family === family && row.backend === backend);
+    const kubeProxy = inside.some((row) => row.target === "KUBE-FORWARD");
+    const opening = inside.filter(mayAccept).length;
+    return { ...placed(chain), family, backend, complete, rules: inside.length, opening, kubeProxy, ...present({ policy: chain.policy }) };
+  });
+}
+
+function mayAccept({ target = "", inInterface = "", outInterface = "", states, statesNegated }: IptablesRow): boolean {
+  if (OTHERS.test(target)) return false;
+  const ofOthers = DOCKER.test(inInterface) || DOCKER.test(outInterface) || (states.length > 0 && !statesNegated && !states.includes("NEW"));
+  return target !== "ACCEPT" || !ofOthers;
+}
