@@ -155,7 +155,9 @@ function* askedFor(values: Sources, macs: ReadonlySet<string>): Generator<Confli
     // without -D the node asks with the address itself and may hear its own packet again: there its hardware addresses must be known
     const sure = row.duplicateCheck || (macs.size > 0 && addresses.some((known) => known.address === address && known.interface === name));
     if (row.heard === true) {
-      if (row.returned === true && !macs.has(mac)) yield found("rivals");
+      // a bond (balance-alb) speaks for its address with the hardware address of each of its ports
+      const mayBeOwn = macs.has(mac) || (macs.size === 0 && name.startsWith("bond"));
+      if (row.returned === true && !mayBeOwn) yield found("rivals");
     } else if (sure && (own.has(address) || row.own === true) && !macs.has(mac)) yield found("answered");
     else if (asked.some((other) => other.address === address && other.mac !== mac && (other.interface ?? "") === name)) yield found("rivals");
   }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { hasLetter, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { readFamily, readMac } from "./mask.ts";
+import { isCalled } from "./node-name.ts";
 import { present } from "./present.ts";
 
 /**
@@ -15,14 +16,17 @@ const Reply = z.object({
   /** Lower case, colons. */
   mac: z.string(),
   interface: z.string().optional(),
-  /** True if it was asked whether the node's own address is in use elsewhere (-D): any answer is a conflict. */
+  /** True if it was asked whether the address is in use (-D): of the node's own address any answer is a conflict, of another host's it is normal. */
   duplicateCheck: z.boolean(),
+  /** True if the node of the capture is called by this address. */
+  own: z.boolean().optional(),
   /** True of what somebody saw with tcpdump: nobody asked for it, and some time may lie between two of them. */
   heard: z.boolean().optional(),
   /** Of what was heard: true if this hardware address spoke for the address before, and another one in between. */
   returned: z.boolean().optional(),
 });
 const Arping = z.object({ rows: z.array(Reply) });
+export type ArpAnswer = z.infer<typeof Reply>;
 
 // iputils, and BusyBox, which is the same
 const IPUTILS = /^(?:Unicast|Broadcast) reply from (\S{3,40}) \[([^\]\s]{3,24})\]/;
@@ -47,9 +51,9 @@ export const arping = defineFact({
   schema: Arping,
   // -D: exit code 1 means that somebody answered, or nobody did, by version
   answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, names = [] }) {
     const unparsed = new UnparsedLines();
-    const rows: z.infer<typeof Reply>[] = [];
+    const rows: ArpAnswer[] = [];
     const name =
       optionValue(argv, "-I", "-i", "--interface") ??
       argv[argv.findIndex((word) => view.format === "heard" && /^-[a-zA-Z]{1,8}i$/.test(word)) + 1 || argv.length];
@@ -61,7 +65,14 @@ export const arping = defineFact({
       const address = iputils?.[1] ?? habets?.[2];
       const mac = readMac(iputils?.[2] ?? habets?.[1] ?? "");
       if (address !== undefined && readFamily(address, "ipv4") === "ipv4" && mac !== undefined)
-        rows.push({ line, address, mac, ...present({ interface: name }), duplicateCheck: view.format === "duplicate" });
+        rows.push({
+          line,
+          address,
+          mac,
+          ...present({ interface: name }),
+          duplicateCheck: view.format === "duplicate",
+          ...(isCalled(names, address) ? { own: true } : {}),
+        });
       else if (!FRAME.test(bare) && !isPromptLine(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows });
@@ -71,8 +82,8 @@ export const arping = defineFact({
 });
 
 /** Who spoke for which address. All other packets are about other things. */
-function heardIn(text: string, name: string | undefined): z.infer<typeof Reply>[] {
-  const rows: z.infer<typeof Reply>[] = [];
+function heardIn(text: string, name: string | undefined): ArpAnswer[] {
+  const rows: ArpAnswer[] = [];
   for (const { line, text: content } of lines(text)) {
     if (content.length > 600 || rows.length >= MAX_HEARD) continue;
     const reply = HEARD_REPLY.exec(content);

@@ -6,6 +6,7 @@ import { within } from "./ip-bits.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import { isPodInterface } from "./pod-interface.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 
@@ -32,8 +33,10 @@ const PodBridge = z.object({
   /** Of its own subnet. */
   address: z.string(),
   prefixLength: z.int(),
-  /** Ports of it that were seen. Where no port of any bridge was listed: the interfaces of pods. */
+  /** Ports of pods and virtual machines that were seen. Where no port of any bridge was listed: the interfaces of pods. */
   ports: z.int(),
+  /** Other machines are on it, too: it has an uplink or a tunnel as port, or the default route leads over it. */
+  flat: z.boolean(),
   /** It has a name that only CNIs give. */
   cni: z.boolean(),
 });
@@ -73,6 +76,7 @@ interface Sources {
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly neighbor?: { rows: readonly (Row & { address: string; interface: string; mac?: string })[] };
+  readonly fdb?: { rows: readonly (Row & { mac: string; interface: string })[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean }[] };
   readonly bridge?: { ports: readonly { bridge: string; interface: string }[] };
@@ -94,10 +98,10 @@ const MAX_ROWS = 200;
 export const bridgeNetfilter = defineDerivedFact<BridgeNetfilter>({
   id: "bridge-netfilter",
   title: "Whether frames between ports of a bridge pass iptables, and services that need it",
-  from: ["sysctl", "iptables", "address", "module", "os", "ipvs", "conntrack", "route", "neighbor", "link", "bridge", "agent-log", "service-answer"],
-  optional: ["module", "os", "ipvs", "conntrack", "route", "neighbor", "link", "bridge", "agent-log", "service-answer"],
+  from: ["sysctl", "iptables", "address", "module", "os", "ipvs", "conntrack", "route", "neighbor", "fdb", "link", "bridge", "agent-log", "service-answer"],
+  optional: ["module", "os", "ipvs", "conntrack", "route", "neighbor", "fdb", "link", "bridge", "agent-log", "service-answer"],
   // rows of these only ever add a proof
-  inPart: ["module", "os", "ipvs", "conntrack", "neighbor", "agent-log"],
+  inPart: ["module", "os", "ipvs", "conntrack", "neighbor", "fdb", "agent-log"],
   schema: BridgeNetfilter,
   derive: (values, whole) => derive(values as Sources, whole),
 });
@@ -146,7 +150,13 @@ function isOld(release: string | undefined): boolean {
   return major !== undefined && (Number(major) < 3 || (Number(major) === 3 && Number(minor) < 18));
 }
 
-/** Bridges that have an address and ports, or the name that a CNI gives. */
+/** A port that a pod or a virtual machine may be behind. */
+function isPodPort(name: string, links: readonly Link[]): boolean {
+  const link = links.find((row) => row.interface === name);
+  return /^(?:tap|vnet)/.test(name) || isPodInterface(name, links) || link?.kind === "veth" || link?.kind === "tun" || /^if\d/.test(link?.peer ?? "");
+}
+
+/** Bridges that have an address and ports of pods, or the name that a CNI gives. */
 function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): PodBridge[] {
   const ports = new Map<string, Set<string>>();
   const add = (bridge: string, port: string): void => void ports.set(bridge, (ports.get(bridge) ?? new Set()).add(port));
@@ -160,9 +170,11 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
   const found = new Map<string, PodBridge>();
   const take = (row: Row, name: string, address: string, prefixLength: number): void => {
     const cni = CNI_BRIDGE.test(name);
-    const own = ports.get(name)?.size ?? 0;
+    const all = [...(ports.get(name) ?? [])];
+    const own = all.filter((port) => isPodPort(port, sources.link?.rows ?? [])).length;
     if ((own === 0 && !cni) || (isOff && ownOn.has(name)) || found.has(`${name} ${address}`)) return;
-    found.set(`${name} ${address}`, { ...placed(row), interface: name, address, prefixLength, ports: own > 0 ? own : loose, cni });
+    const flat = own < all.length || (sources.route?.rows ?? []).some((route) => route.interface === name && route.prefix === "0.0.0.0/0");
+    found.set(`${name} ${address}`, { ...placed(row), interface: name, address, prefixLength, ports: own > 0 ? own : loose, flat, cni });
   };
   for (const row of sources.address?.rows ?? [])
     if (row.family === "ipv4" && row.prefixLength !== undefined) take(row, row.interface, row.address, row.prefixLength);
@@ -179,10 +191,16 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
 const isKubeProxy = (row: IptablesRow): boolean => row.chain.startsWith("KUBE-SEP-") || row.target?.startsWith("KUBE-SEP-") === true;
 
 function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[] {
-  const bridgeOf = (address: string): PodBridge | undefined => bridges.find((row) => within(address, `${row.address}/${row.prefixLength}`));
+  const subnetOf = (address: string): PodBridge | undefined => bridges.find((row) => within(address, `${row.address}/${row.prefixLength}`));
+  const isBehind = behind(sources, bridges);
+  // of a subnet that other machines share, only what was seen behind a port of a pod is on this node
+  const bridgeOf = (address: string): PodBridge | undefined => {
+    const bridge = subnetOf(address);
+    return bridge?.flat === true && !isBehind(address, bridge.interface) ? undefined : bridge;
+  };
   const endpoints: Endpoint[] = [];
   const add = (row: Row, address: string, by: Endpoint["by"]): void => {
-    const bridge = bridgeOf(address);
+    const bridge = by === "answer" ? subnetOf(address) : bridgeOf(address);
     if (bridge !== undefined) endpoints.push({ ...placed(row), bridge: bridge.interface, address, by });
   };
   const rows = sources.iptables?.rows ?? [];
@@ -197,7 +215,7 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
   for (const row of sources.ipvs?.servers ?? []) if (row.forward === undefined || row.forward === "masq") add(row, row.address, "server");
   // only kube-proxy and the bridges of CNIs: what Docker does between its containers is another matter
   const kube = rows.some((row) => row.chain.startsWith("KUBE-"));
-  const serves = (address: string): boolean => kube || bridgeOf(address)?.cni === true;
+  const serves = (address: string): boolean => kube || subnetOf(address)?.cni === true;
   // where no subnet was seen: both are neighbours on the bridge of a CNI
   const neighbors = new Map((sources.neighbor?.rows ?? []).filter((row) => CNI_BRIDGE.test(row.interface)).map((row) => [row.address, row.interface]));
   for (const row of sources.conntrack?.rows ?? []) {
@@ -209,8 +227,17 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
       endpoints.push({ ...placed(row), bridge: shared, address: row.replySource, by: "connection" });
   }
   for (const row of sources["service-answer"]?.rows ?? [])
-    if (row.from !== row.expected && serves(row.from) && bridgeOf(row.expected) === undefined) add(row, row.from, "answer");
+    if (row.from !== row.expected && serves(row.from) && subnetOf(row.expected) === undefined) add(row, row.from, "answer");
   return endpoints;
+}
+
+/** Tells whether an address was seen behind a pod's port of a bridge: its hardware address is known, and the bridge learned that one there. */
+function behind(sources: Sources, bridges: readonly PodBridge[]): (address: string, bridge: string) => boolean {
+  if (!bridges.some((row) => row.flat)) return () => true;
+  const links = sources.link?.rows ?? [];
+  const ports = new Set((sources.fdb?.rows ?? []).filter((row) => isPodPort(row.interface, links)).map((row) => row.mac));
+  const known = new Set((sources.neighbor?.rows ?? []).filter((row) => ports.has(row.mac ?? "")).map((row) => `${row.address} ${row.interface}`));
+  return (address, bridge) => known.has(`${address} ${bridge}`);
 }
 
 const hostOf = (destination: string): string => (destination.split(":")[0] ?? "").split("-")[0] ?? "";
@@ -235,7 +262,8 @@ function unneededOf(
   services: BridgeNetfilter["services"],
 ): BridgeNetfilter["unneeded"] {
   const ports = whole.has("link") || whole.has("bridge");
-  const nothing = whole.has("address") && ports && (bridges.length === 0 || (whole.has("iptables") && services.length === 0));
+  const behindPorts = !bridges.some((row) => row.flat) || (whole.has("neighbor") && whole.has("fdb"));
+  const nothing = whole.has("address") && ports && behindPorts && (bridges.length === 0 || (whole.has("iptables") && services.length === 0));
   const row = sources.address?.rows[0];
   return nothing && endpoints.length === 0 && row !== undefined ? [placed(row)] : [];
 }

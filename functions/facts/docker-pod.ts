@@ -18,7 +18,7 @@ interface Sources {
 
 /** What Docker gives first; the bridge itself has .1. */
 const DEFAULT = /^172\.17\.0\.(?:[2-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])$/;
-const RUNS = /^(?:Running|CrashLoopBackOff|Error|Completed|Terminating)$/;
+const RUNS = /^(?:Running|CrashLoopBackOff|Error|Completed|Terminating)?$/;
 /** Pods that live on the nodes' own network: their addresses are the nodes'. */
 const HOST =
   /^(?:calico-node|canal|cilium|kube-flannel|kube-router|weave-net|aws-node|antrea-agent|kube-proxy|etcd|kube-apiserver|kube-controller|kube-scheduler)-/;
@@ -34,7 +34,9 @@ export const dockerPod = defineDerivedFact<z.infer<typeof DockerPods>>({
     const hosts = new Set(pods.filter((row) => HOST.test(row.name)).map((row) => row.address));
     const own = pods.filter((row) => !hosts.has(row.address));
     const given = own.filter((row) => DEFAULT.test(row.address as string));
-    const twice = given.some((row) => given.some((other) => other.address === row.address && other.node !== row.node));
+    const twice = given.some((row) =>
+      given.some((other) => other.address === row.address && other.node !== undefined && row.node !== undefined && other.node !== row.node),
+    );
     const elsewhere = hosts.size > 0 && own.some((row) => !(row.address as string).startsWith("172.17."));
     return { rows: twice || elsewhere ? given.map((row) => ({ ...placed(row), name: row.name, address: row.address as string })) : [] };
   },

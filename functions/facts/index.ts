@@ -25,6 +25,7 @@ import { ciliumStatus } from "./cilium-status.ts";
 import { clock } from "./clock.ts";
 import { clusterNode } from "./cluster-node.ts";
 import { clusterPod } from "./cluster-pod.ts";
+import { clusterService } from "./cluster-service.ts";
 import { cni } from "./cni.ts";
 import { cniConfig } from "./cni-config.ts";
 import { cniMessage } from "./cni-message.ts";
@@ -66,6 +67,7 @@ import { lsof } from "./lsof.ts";
 import { module } from "./module.ts";
 import { mtuConflict } from "./mtu-conflict.ts";
 import { neighbor } from "./neighbor.ts";
+import { neighborDetour } from "./neighbor-detour.ts";
 import { neighborStats } from "./neighbor-stats.ts";
 import { neighborTable } from "./neighbor-table.ts";
 import { networkManager } from "./network-manager.ts";
@@ -73,6 +75,7 @@ import { networkd } from "./networkd.ts";
 import { networkdRemoval } from "./networkd-removal.ts";
 import { nft } from "./nft.ts";
 import { noRouteMessage } from "./no-route-message.ts";
+import { nodePort } from "./node-port.ts";
 import { nstat } from "./nstat.ts";
 import { offloadChange } from "./offload-change.ts";
 import { os } from "./os.ts";
@@ -131,6 +134,7 @@ export const facts: readonly AnyFact[] = [
   clock,
   clusterNode,
   clusterPod,
+  clusterService,
   cniConfig,
   conntrack,
   conntrackStats,
@@ -217,12 +221,14 @@ export const derivedFacts: readonly DerivedFact[] = [
   podPath,
   checksumError,
   bridgeNetfilter,
+  nodePort,
   linkLocalRoute,
   lostOverlay,
   dockerPod,
   defaultRoute,
   lostRule,
   secondUplink,
+  neighborDetour,
   lostPeerRoute,
   networkdRemoval,
   formerCni,

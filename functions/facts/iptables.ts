@@ -9,6 +9,7 @@ import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
 import { listedTwice } from "./iptables-twice.ts";
 import { listing } from "./nft.ts";
+import { isLineCount } from "./pipe.ts";
 
 export const iptables = defineFact<Iptables>({
   id: "iptables",
@@ -32,6 +33,8 @@ export const iptables = defineFact<Iptables>({
   parse(input) {
     if (input.view.format === NFT) return readNft(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
+    // the fact line-count has the number
+    if (isLineCount(input.pipe ?? "")) return withoutNumbers(new Reader(input, request as Request).read());
     if (input.sorted === true) return readSorted(input, request as Request);
     const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);
     if (twice === undefined) {
@@ -51,6 +54,12 @@ export const iptables = defineFact<Iptables>({
   whole: (parts) => tableKnown(preferred(parts), "filter") && tableKnown(preferred(parts), "nat"),
   provenBy: { from: ["nft", "module"], proves: (own, values) => isAllOfIptables(own, values as Parameters<typeof isAllOfIptables>[1]) },
 });
+
+/** `parsed` without the complaints about lines that are nothing but a number. */
+function withoutNumbers(parsed: Parsed<Iptables>): Parsed<Iptables> {
+  const unparsed = parsed.unparsed.filter((line) => !/^\s{0,20}\d{1,9}$/.test(line.text));
+  return { ...parsed, unparsed, unparsedCount: parsed.unparsedCount - (parsed.unparsed.length - unparsed.length) };
+}
 
 /** The format of views that are nft's listing of the tables that iptables-nft keeps. */
 const NFT = "nft";

@@ -23,16 +23,30 @@ const Holder = z.object({
   /** Sockets that carry no connection in the network namespace of lsof: made and never used, or closed by the kernel and still held. */
   detached: z.int(),
 });
-const Lsof = z.object({ rows: z.array(Holder) });
+/** One of them with its ports, where lsof shows these as numbers. */
+const Connection = z.object({
+  line: z.int(),
+  program: z.string(),
+  /** As ss names it: "ESTAB", "SYN-SENT", … */
+  state: z.string(),
+  /** Its own, and that of the other side. */
+  port: z.int(),
+  peerPort: z.int(),
+});
+const Lsof = z.object({ rows: z.array(Holder), connections: z.array(Connection) });
 type Holder = z.infer<typeof Holder>;
 
 const ROW = /^(\S{1,64})\s+(\d{1,10})\s/;
 const STATE = /\sTCP\s.{1,200}\(([A-Z][A-Z\d_]{2,15})\)$/;
+// "10.0.0.5:30254->10.0.0.9:2379", and names in the place of the addresses
+const PORTS = /\sTCP\s\S{1,253}:(\d{1,5})->\S{1,253}:(\d{1,5})\s\(/;
 const DETACHED = /\s(?:protocol: TCP(?:v6)?|can't identify protocol(?: \(.{1,60}\))?)$/;
 const FRAME = /^(?:COMMAND\s+PID\s.*|lsof: (?:WARNING|status|no pwd).*|\s*Output information may be incomplete\.|\.{3,})$/;
 // the descriptor: "12u" in front of the type
 const DESCRIPTOR = /\s(\d{1,9})[urwW-]?\s{1,12}(?:sock|IPv[46])\s/;
 const MAX_HOLDERS = 10_000;
+/** More connections than this prove nothing more. */
+const MAX_CONNECTIONS = 10_000;
 
 export const lsof = defineFact({
   id: "lsof",
@@ -49,6 +63,7 @@ export const lsof = defineFact({
     const unparsed = new UnparsedLines();
     const holders = new Map<string, Holder>();
     const seen = new Set<string>();
+    const connections: z.infer<typeof Connection>[] = [];
     // asked for all files, lsof names those of a program once for each of its threads
     const counted = isLineCount(pipe) && /CLOSE_WAIT/i.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
     for (const { line, text: raw } of lines(text)) {
@@ -70,6 +85,11 @@ export const lsof = defineFact({
       const descriptor = DESCRIPTOR.exec(content)?.[1];
       if (descriptor !== undefined && seen.has(`${key} ${descriptor}`)) continue;
       if (descriptor !== undefined) seen.add(`${key} ${descriptor}`);
+      const ports = PORTS.exec(content);
+      if (ports !== null && state !== undefined && connections.length < MAX_CONNECTIONS) {
+        const named = state === "ESTABLISHED" ? "ESTAB" : state.replaceAll("_", "-");
+        connections.push({ line, program: row[1] as string, state: named, port: Number(ports[1]), peerPort: Number(ports[2]) });
+      }
       let holder = holders.get(key);
       if (holder === undefined) {
         if (holders.size >= MAX_HOLDERS) {
@@ -85,8 +105,11 @@ export const lsof = defineFact({
       else holder.named++;
       if (state === "CLOSE_WAIT") holder.closeWait++;
     }
-    return unparsed.with({ rows: [...holders.values()] });
+    return unparsed.with({ rows: [...holders.values()], connections });
   },
-  merge: (parts) => ({ rows: parts.filter((part) => part.sample === 1).flatMap((part) => part.value.rows) }),
+  merge: (parts) => {
+    const first = parts.filter((part) => part.sample === 1);
+    return { rows: first.flatMap((part) => part.value.rows), connections: first.flatMap((part) => part.value.connections) };
+  },
   whole: () => true,
 });

@@ -45,8 +45,11 @@ const Leftover = z.object({
 const Proof = z.object({
   line: z.int(),
   address: z.string(),
-  /** node: it is listed as a node's. gateway: a route leads over it. vtep: a tunnel ends there. server: a service sends its traffic there. log: an agent's calls to it fail. neighbor: it was seen with a MAC. */
-  by: z.enum(["node", "gateway", "vtep", "server", "log", "neighbor"]),
+  /**
+   * node: it is listed as a node's. gateway: a route leads over it. vtep: a tunnel ends there. server: a service sends its traffic there. log: an agent's calls to it fail.
+   * endpoint: the API server is there, and the node's own address is another one of that subnet. neighbor: it was seen with a MAC.
+   */
+  by: z.enum(["node", "gateway", "vtep", "server", "log", "endpoint", "neighbor"]),
 });
 /** kube-proxy's log says that it wrote its rules; only where all that it said lately was read. `age` in seconds. */
 const Written = z.object({ line: z.int(), age: z.number() });
@@ -71,13 +74,14 @@ interface Sources {
   readonly iptables?: Iptables;
   readonly ipvs?: {
     services: readonly (Row & { protocol: string; address: string; port?: number; servers: number })[];
-    servers: readonly (Row & { address: string; forward?: string; serviceAddress: string })[];
+    servers: readonly (Row & { address: string; forward?: string; serviceAddress: string; servicePort?: number })[];
   };
   readonly "kube-proxy"?: { modes: readonly (Row & { mode: string; source: "endpoint" | "config" })[] };
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
+  readonly "cluster-service"?: { endpoints: readonly (Row & { name: string; namespace?: string; address: string })[] };
   readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string })[] };
   readonly fdb?: { rows: readonly (Row & { mac?: string; destination?: string })[] };
 }
@@ -100,9 +104,10 @@ const FAILED_CALL = /(?:connection refused|no route to host|i\/o timeout|Client\
 export const serviceProxy = defineDerivedFact<ServiceProxy>({
   id: "service-proxy",
   title: "Mode of the service proxy, what another mode left, and addresses that IPVS took from other machines",
-  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node", "cilium-status"],
+  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node", "cluster-service", "cilium-status"],
   // nobody asks the cluster on a node, and few nodes have Cilium
-  optional: ["cluster-node", "cilium-status"],
+  optional: ["cluster-node", "cluster-service", "cilium-status"],
+  inPart: ["cluster-service"],
   schema: ServiceProxy,
   enough: (values, whole) => enough(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
@@ -263,18 +268,25 @@ function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly
   for (const row of sources.fdb?.rows ?? []) add(row, row.destination, "vtep");
   // a pod with hostNetwork has the node's address: nothing is foreign as long as not all of the node's own addresses were seen
   const knowsOwn = whole.has("address") && (sources.address?.rows ?? []).some((row) => row.interface !== INTERFACE && row.interface !== "lo");
-  if (knowsOwn) {
-    for (const row of sources.ipvs?.servers ?? []) add(row, row.address, "server");
-    for (const row of sources.iptables?.rows ?? []) add(row, row.toDestination?.replace(/:\d+$/, ""), "server");
-  }
-  // a call to a service fails where its pods do: it proves something only at a port that no service has
-  const virtual = sources.ipvs?.services ?? [];
-  const listed = new Set(virtual.map((row) => row.address));
-  const served = new Set(virtual.map((row) => `${row.address}:${row.port}`));
   const besideNode = (address: string): boolean =>
     (sources.address?.rows ?? []).some(
       (row) => row.interface !== INTERFACE && row.prefixLength !== undefined && within(address, `${row.address}/${row.prefixLength}`),
     );
+  // with one address of its own in that subnet the node is another machine
+  const addEndpoint = (row: Row & { address: string }): void => {
+    if (knowsOwn || besideNode(row.address)) add(row, row.address, "endpoint");
+  };
+  for (const row of sources["cluster-service"]?.endpoints ?? []) if (row.name === "kubernetes" && (row.namespace ?? "default") === "default") addEndpoint(row);
+  for (const row of sources.ipvs?.servers ?? []) {
+    if (knowsOwn) add(row, row.address, "server");
+    // the first address of the services' range is that of default/kubernetes
+    else if (row.serviceAddress.endsWith(".1") && row.servicePort === 443) addEndpoint(row);
+  }
+  if (knowsOwn) for (const row of sources.iptables?.rows ?? []) add(row, row.toDestination?.replace(/:\d+$/, ""), "server");
+  // a call to a service fails where its pods do: it proves something only at a port that no service has
+  const virtual = sources.ipvs?.services ?? [];
+  const served = new Set(virtual.map((row) => `${row.address}:${row.port}`));
+  const listed = new Set(virtual.map((row) => row.address));
   for (const row of sources["agent-log"]?.rows ?? []) {
     if (!FAILED_CALL.test(row.message)) continue;
     const called = [...row.message.matchAll(/((?:\d{1,3}\.){3}\d{1,3}):(\d{1,5})/g)].find(([, address]) => taken.has(address as string));

@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { isPromptLine } from "./command.ts";
+import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
+import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
+
+/**
+ * Services with their NodePorts, and their endpoints, as people paste them. netcheck itself never asks the cluster.
+ *
+ *     NAMESPACE   NAME    TYPE       CLUSTER-IP   EXTERNAL-IP   PORT(S)                      AGE
+ *     ingress     nginx   NodePort   10.43.7.12   <none>        80:30254/TCP,443:31443/TCP   3d
+ */
+const NodePort = z.object({
+  line: z.int(),
+  name: z.string(),
+  /** A list of all namespaces tells, or the command. */
+  namespace: z.string().optional(),
+  /** "tcp", "udp" or "sctp". */
+  protocol: z.string(),
+  /** Of the nodes. */
+  port: z.int(),
+});
+/**
+ *     NAME         ENDPOINTS             AGE
+ *     kubernetes   192.168.57.7:6443     10d
+ */
+const Endpoint = z.object({
+  line: z.int(),
+  name: z.string(),
+  namespace: z.string().optional(),
+  address: z.string(),
+  port: z.int().optional(),
+});
+const Services = z.object({ nodePorts: z.array(NodePort), endpoints: z.array(Endpoint) });
+type Services = z.infer<typeof Services>;
+
+const KIND = /^(?:svc|services?|ep|endpoints?|endpointslices?(?:\.discovery\.k8s\.io)?)$/;
+const WITH_VALUE = /^(?:-[nlo]|--(?:namespace|selector|output|context|kubeconfig|sort-by))$/;
+const HEADER =
+  /^(?:NAMESPACE\s+)?NAME\s+(?:TYPE|LABELS|CLUSTER[-_]IP|ENDPOINTS|ADDRESSTYPE)\b|^No resources found|^Warning: v1 Endpoints is deprecated|^\.\.\.$|^Error from server/;
+const TYPE = /^(?:ClusterIP|NodePort|LoadBalancer|ExternalName)$/;
+const NAME = /^(?:[a-z]{1,20}(?:\.discovery\.k8s\.io)?\/)?([a-z0-9][a-z0-9.-]{0,252})$/;
+const PORT = /^\d{1,5}(?::(\d{1,5}))?\/(TCP|UDP|SCTP)$/;
+/** The API shows three of them: "10.1.0.7:53,10.1.0.9:53,10.1.0.7:9153 + 3 more...". */
+const ENDPOINT = /^\[?([\d.]{7,15}|[\da-f:]{2,39})\]?:(\d{1,5})$/;
+const AGE = /^(?:[\ddhmsy]{1,16}|<invalid>|<unknown>)$/;
+/** A service has no more ports than this in a table that is worth reading. */
+const MAX_PARTS = 200;
+
+export const clusterService = defineFact({
+  id: "cluster-service",
+  title: "Services of the cluster with their NodePorts, and their endpoints (pasted only)",
+  commands: [],
+  recognize(argv): View | undefined {
+    const at = argv.indexOf("get");
+    if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
+    const kinds = argv.find((word, i) => i > at && !word.startsWith("-") && !WITH_VALUE.test(argv[i - 1] as string))?.split(",", 5);
+    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
+    if (kinds?.every((kind) => KIND.test(kind.split("/", 1)[0] as string)) !== true || (output !== undefined && !/(?:^|=|-o)wide$/.test(output)))
+      return undefined;
+    return { format: "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+  },
+  schema: Services,
+  parse({ text, argv }) {
+    const unparsed = new UnparsedLines();
+    const found: Services = { nodePorts: [], endpoints: [] };
+    const asked = namespaceOf(argv);
+    for (const { line, text: raw } of lines(text)) {
+      const content = raw.trim();
+      if (HEADER.test(content) || isPrompt(raw) || isPromptLine(raw)) continue;
+      const row = fromTable(content.split(/\s+/, 12), line, asked);
+      if (row === undefined) unparsed.add(line, raw);
+      found.nodePorts.push(...(row?.nodePorts ?? []));
+      found.endpoints.push(...(row?.endpoints ?? []));
+    }
+    return unparsed.with(found);
+  },
+});
+
+/** `-n ingress`, `--namespace=ingress`. */
+function namespaceOf(argv: readonly string[]): string | undefined {
+  const at = argv.findIndex((word) => word === "-n" || word === "--namespace");
+  const joined = argv.find((word) => /^(?:-n.|--namespace=.)/.test(word))?.replace(/^(?:-n=?|--namespace=)/, "");
+  return at === -1 ? joined : argv[at + 1];
+}
+
+/** The row of a service or of its endpoints, with a namespace in front or without; undefined if it is neither. */
+function fromTable(words: readonly string[], line: number, asked: string | undefined): Services | undefined {
+  const owner = (at: number): { line: number; name: string; namespace?: string } | undefined => {
+    const name = NAME.exec(words[at] ?? "")?.[1];
+    return at > 1 || name === undefined ? undefined : present({ line, name, namespace: at === 1 ? (words[0] as string) : asked });
+  };
+  const ports = words.findIndex((word) => word.split(",", MAX_PARTS).every((part) => PORT.test(part)));
+  const type = words.findIndex((word) => TYPE.test(word));
+  if (ports > 0 || type > 0) {
+    // before 1.8 without the type; a service without ports has none to tell
+    const service = owner(type > 0 ? type - 1 : ports - 3);
+    if (service === undefined || (ports < 0 && words[type + 3] !== "<none>")) return undefined;
+    const nodePorts = (words[ports] ?? "").split(",", MAX_PARTS).flatMap((part) => {
+      const [, port, protocol = ""] = PORT.exec(part) ?? [];
+      return port === undefined ? [] : [{ ...service, protocol: protocol.toLowerCase(), port: Number(port) }];
+    });
+    return { nodePorts, endpoints: [] };
+  }
+  const slice = words.findIndex((word) => word === "IPv4" || word === "IPv6");
+  const list = slice > 0 ? slice + 2 : words.findIndex((word) => word === "<none>" || word.split(",", MAX_PARTS).every((part) => ENDPOINT.test(part)));
+  // "6443", "53,9153", "<unset>"
+  const shared = slice > 0 && /^\d{1,5}$/.test(words[slice + 1] ?? "") ? words[slice + 1] : undefined;
+  const service = owner((slice > 0 ? slice : list) - 1);
+  if (service === undefined || !AGE.test(words.at(-1) ?? "")) return undefined;
+  const endpoints = (words[list] ?? "").split(",", MAX_PARTS).flatMap((part) => {
+    const [, host = part, port = shared] = ENDPOINT.exec(part) ?? [];
+    return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port) })];
+  });
+  return { nodePorts: [], endpoints };
+}

@@ -1,0 +1,75 @@
+import { z } from "zod";
+import type { Address } from "./address.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { prefixBits, within } from "./ip-bits.ts";
+import { placed } from "./placed.ts";
+import type { Route } from "./route.ts";
+import type { RouteAnswer } from "./route-answer.ts";
+
+/**
+ * Hosts in a subnet (IPv4) of the node to which `ip route get` says that packets leave by another interface, because a rule sends them to a table of its own.
+ *
+ *     192.168.1.10 dev tailscale0 table 52 src 100.64.0.20 uid 0
+ *     192.168.1.0/24 dev eth0 proto kernel scope link src 192.168.1.20
+ */
+const Detour = z.object({ line: z.int(), destination: z.string(), interface: z.string(), table: z.string() });
+/** The subnets of these hosts, as the address or the route tells that the node is in them. */
+const Subnet = z.object({ line: z.int(), interface: z.string(), prefix: z.string() });
+const NeighborDetour = z.object({ rows: z.array(Detour), subnets: z.array(Subnet) });
+type NeighborDetour = z.infer<typeof NeighborDetour>;
+
+interface Sources {
+  readonly address?: { rows: readonly (Address & Row)[] };
+  readonly route?: { rows: readonly (Route & Row)[] };
+  readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
+}
+
+/** Interfaces with neighbours; a tunnel has none. */
+const NEAR = /^(?:eth|en[opsx]|bond|br|wl|cni0|docker0|team|vmbr)/;
+const USUAL = new Set(["main", "local", "default"]);
+
+export const neighborDetour = defineDerivedFact<NeighborDetour>({
+  id: "neighbor-detour",
+  title: "Hosts in a subnet of the node to which packets leave by another interface, by `ip route get`",
+  from: ["address", "route", "route-answer"],
+  optional: ["route-answer"],
+  schema: NeighborDetour,
+  derive(values: Sources) {
+    const subnets = [...(values.address?.rows ?? []).flatMap(fromAddress), ...(values.route?.rows ?? []).flatMap(fromRoute)];
+    const rows: (NeighborDetour["rows"][number] & Row)[] = [];
+    const left = new Set<(typeof subnets)[number]>();
+    for (const answer of values["route-answer"]?.rows ?? []) {
+      const { family, destination, interface: name, table, from, preferredSource } = answer;
+      if (family !== "ipv4" || from !== undefined || USUAL.has(table)) continue;
+      const around = subnets.filter(({ prefix }) => within(destination, prefix));
+      // a second card in the same subnet
+      const inside = around.some((subnet) => subnet.interface === name || (preferredSource !== undefined && within(preferredSource, subnet.prefix)));
+      if (around.length === 0 || inside) continue;
+      rows.push({ ...placed(answer), destination, interface: name, table });
+      for (const subnet of around) left.add(subnet);
+    }
+    return { rows, subnets: [...left] };
+  },
+});
+
+const fromAddress = (row: Address & Row): (NeighborDetour["subnets"][number] & Row)[] =>
+  row.family === "ipv4" && row.prefixLength !== undefined ? subnetOf(row, row.interface, `${row.address}/${row.prefixLength}`) : [];
+
+/** A connected route names the node's own address as the source. */
+const fromRoute = (row: Route & Row): (NeighborDetour["subnets"][number] & Row)[] =>
+  row.family === "ipv4" &&
+  row.type === "unicast" &&
+  row.table === "main" &&
+  row.gateway === undefined &&
+  row.interface !== undefined &&
+  row.source !== undefined &&
+  within(row.source, row.prefix) &&
+  !row.flags.includes("linkdown") &&
+  !row.flags.includes("dead")
+    ? subnetOf(row, row.interface, row.prefix)
+    : [];
+
+function subnetOf(row: Row, name: string, prefix: string): (NeighborDetour["subnets"][number] & Row)[] {
+  const length = prefixBits(prefix)?.length ?? 0;
+  return NEAR.test(name) && length > 7 && length < 31 ? [{ ...placed(row), interface: name, prefix }] : [];
+}

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import type { ConntrackEntry } from "./conntrack.ts";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Iptables } from "./iptables-row.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+
+/**
+ * NodePorts of services that outgoing connections of the node may take: they lie in the range of these, nothing keeps them free, and kube-proxy does not hold
+ * them with a socket of its own, as it did before 1.24. And the connections that sit on one. Every row stands where the row stands that it was made from.
+ */
+const Port = z.object({
+  line: z.int(),
+  port: z.int(),
+  /** "tcp", "udp" or "sctp". */
+  protocol: z.string(),
+  /** rule: of kube-proxy. list: somebody asked the cluster. */
+  by: z.enum(["rule", "list"]),
+  /** It was seen that kube-proxy does not hold it: it is too new for that (it jumps to KUBE-EXT-), or all that listens was listed. */
+  sure: z.boolean(),
+});
+const User = z.object({
+  line: z.int(),
+  port: z.int(),
+  /** Of the port. */
+  sure: z.boolean(),
+  process: z.string().optional(),
+});
+const NodePorts = z.object({ rows: z.array(Port), users: z.array(User) });
+type NodePorts = z.infer<typeof NodePorts>;
+type Port = z.infer<typeof Port> & Row;
+
+interface Socket {
+  readonly protocol: string;
+  readonly state: string;
+  readonly port?: number;
+  readonly peerPort?: number;
+  readonly process?: string;
+}
+interface Sources {
+  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
+  readonly iptables?: Iptables;
+  readonly socket?: { rows: readonly (Socket & Row)[]; shown: readonly { protocol: string; listening: boolean }[] };
+  readonly lsof?: { connections: readonly (Row & { program: string; state: string; port: number; peerPort: number })[] };
+  readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
+  readonly address?: { rows: readonly { address: string }[] };
+  readonly "cluster-service"?: { nodePorts: readonly (Row & { protocol: string; port: number })[] };
+}
+
+/** More rows of a kind than this prove nothing more. */
+const MAX_ROWS = 500;
+const isKubeProxy = (process: string | undefined): boolean => process !== undefined && /^(?:kube-proxy|k3s)/.test(process);
+
+export const nodePort = defineDerivedFact<NodePorts>({
+  id: "node-port",
+  title: "NodePorts that outgoing connections of the node may take, and connections that sit on one",
+  from: ["sysctl", "iptables", "socket", "lsof", "conntrack", "address", "cluster-service"],
+  optional: ["socket", "lsof", "conntrack", "address", "cluster-service"],
+  // rows of these only ever add a connection, or show that a port is held
+  inPart: ["socket", "lsof", "conntrack", "address", "cluster-service"],
+  schema: NodePorts,
+  derive(values) {
+    const sources = values as Sources;
+    const rows = portsOf(sources);
+    return { rows: rows.slice(0, MAX_ROWS), users: usersOf(sources, rows).slice(0, MAX_ROWS) };
+  },
+});
+
+/** Each port once: that of a rule, else that of a list. */
+function portsOf(sources: Sources): Port[] {
+  const settings = sources.sysctl?.rows ?? [];
+  const within = (ranges: readonly string[], port: number): boolean =>
+    ranges.some((range) => {
+      const [low, high = low] = range.split(/[ -]/, 2).map(Number);
+      return port >= (low ?? Number.NaN) && port <= (high ?? Number.NaN);
+    });
+  const used = settings.filter((row) => row.key === "net.ipv4.ip_local_port_range" && /^\d{1,5} \d{1,5}$/.test(row.value)).map((row) => row.value);
+  const reserved = settings.find((row) => row.key === "net.ipv4.ip_local_reserved_ports")?.value.split(",") ?? [];
+  const kept = reserved.filter((range) => /^\d{1,5}(?:-\d{1,5})?$/.test(range));
+  const sockets = sources.socket?.rows ?? [];
+  const held = new Set(sockets.filter((row) => row.state === "LISTEN" && (row.process === undefined || isKubeProxy(row.process))).map((row) => row.port));
+  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "tcp" && row.listening);
+  const ports = new Map<string, Port>();
+  const add = (row: Row, port: number, protocol: string, by: Port["by"], sure: boolean): void => {
+    const key = `${protocol} ${port}`;
+    if (within(used, port) && !within(kept, port) && !held.has(port) && !ports.has(key)) ports.set(key, { ...placed(row), port, protocol, by, sure });
+  };
+  for (const row of sources.iptables?.rows ?? []) {
+    if (row.chain !== "KUBE-NODEPORTS" || row.table !== "nat" || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
+    if (row.target?.startsWith("KUBE-") !== true || row.target === "KUBE-MARK-MASQ") continue;
+    add(row, Number(row.destinationPort), row.protocol === "all" ? "tcp" : row.protocol, "rule", listed || row.target.startsWith("KUBE-EXT-"));
+  }
+  for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", false);
+  return [...ports.values()];
+}
+
+/** Connections of the node that sit on one of the ports. Where kube-proxy may hold it, a connection that the node itself opened shows that it does not. */
+function usersOf(sources: Sources, ports: readonly Port[]): NodePorts["users"] {
+  const open = new Map(ports.map((row) => [`${row.protocol} ${row.port}`, row]));
+  const users: NodePorts["users"] = [];
+  const sockets = sources.socket?.rows ?? [];
+  const served = new Set(sockets.filter((row) => row.state === "LISTEN").map((row) => row.port));
+  const add = (row: Socket & Row): void => {
+    const port = open.get(`${row.protocol} ${row.port}`);
+    if (port === undefined || row.state === "UNCONN") return;
+    // servers listen on low ports
+    const opened = row.state !== "LISTEN" && !served.has(port.port) && !isKubeProxy(row.process) && (row.peerPort ?? port.port) < port.port;
+    const sits = port.sure && (row.state !== "LISTEN" || row.process !== undefined);
+    if (opened || sits) users.push({ ...placed(row), port: port.port, sure: port.sure, ...present({ process: row.process }) });
+  };
+  for (const row of sockets) add(row);
+  for (const row of sources.lsof?.connections ?? []) add({ ...row, protocol: "tcp", process: row.program });
+  const own = new Set((sources.address?.rows ?? []).map((row) => row.address));
+  for (const row of sources.conntrack?.rows ?? []) {
+    const port = row.protocol === "tcp" ? [row.sourcePort, row.replyDestinationPort].flatMap((number) => open.get(`tcp ${number}`) ?? [])[0] : undefined;
+    if (port?.sure !== true) continue;
+    const isOwn = (row.sourcePort === port.port && own.has(row.source)) || (row.replyDestinationPort === port.port && own.has(row.replyDestination));
+    if (isOwn) users.push({ ...placed(row), port: port.port, sure: true });
+  }
+  return users;
+}
