@@ -36,20 +36,25 @@ export const chainGroup = defineDerivedFact<z.infer<typeof ChainGroups>>({
   masked: ["iptables"],
   schema: ChainGroups,
   derive({ iptables }: { readonly iptables?: Iptables }) {
-    const groups = new Map<string, ChainGroup>();
+    const found: ChainGroup[] = [];
+    // of each table by the group's name: a key of all of them for each of ten thousands of chains takes longer than all else
+    const tables = new Map<string, Map<string, ChainGroup>>();
+    let groups = new Map<string, ChainGroup>();
     let last: IptablesRow | undefined;
     let current: ChainGroup | undefined;
     for (const row of iptables?.rows ?? []) {
-      // the rules of a chain stand together
-      if (last?.chain !== row.chain || last.table !== row.table || last.backend !== row.backend || last.family !== row.family) {
-        const group = /^[^-_]{0,64}(?:[-_][^-_]{0,64})?/.exec(row.chain)?.[0] ?? row.chain;
-        const key = `${row.family} ${row.backend} ${row.table} ${group}`;
-        current = groups.get(key);
-        if (current === undefined && groups.size < MAX_GROUPS) {
+      // the rules of a chain stand together, and so do the chains of a table
+      const sameTable = last?.table === row.table && last.backend === row.backend && last.family === row.family;
+      if (!sameTable) groups = tableOf(tables, `${row.family} ${row.backend} ${row.table}`);
+      if (!sameTable || last?.chain !== row.chain) {
+        const group = groupOf(row.chain);
+        current = groups.get(group);
+        if (current === undefined && found.length < MAX_GROUPS) {
           const { line, family, backend, table, chain, spec } = row;
           const { output } = row as Row;
           current = { line, family, backend, table, group, chain, rule: spec, rules: 0, ...present({ output }) };
-          groups.set(key, current);
+          groups.set(group, current);
+          found.push(current);
         }
         last = row;
       }
@@ -57,6 +62,22 @@ export const chainGroup = defineDerivedFact<z.infer<typeof ChainGroups>>({
       current.rules++;
       if (row.packetsDelta !== undefined) current.packetsDelta = (current.packetsDelta ?? 0) + row.packetsDelta;
     }
-    return { rows: [...groups.values()] };
+    return { rows: found };
   },
 });
+
+function tableOf(tables: Map<string, Map<string, ChainGroup>>, key: string): Map<string, ChainGroup> {
+  const known = tables.get(key) ?? new Map<string, ChainGroup>();
+  tables.set(key, known);
+  return known;
+}
+
+/** The name as far as its second hyphen or underscore. */
+function groupOf(chain: string): string {
+  let separators = 0;
+  for (let i = 0; i < chain.length; i++) {
+    const sign = chain.charCodeAt(i);
+    if ((sign === 45 /* - */ || sign === 95) /* _ */ && ++separators === 2) return chain.slice(0, i);
+  }
+  return chain;
+}

@@ -125,11 +125,13 @@ function dropsOf({ rows }: Iptables): InvalidPacket["drops"] {
   const chainOf = (row: IptablesRow): string => `${row.family} ${row.backend} ${row.table} ${row.chain}`;
   const busiest = new Map(drops.map((row) => [chainOf(row), 0]));
   // a node has ten thousands of rules, and Calico a drop for each pod
-  if (drops.length > 0)
-    for (const row of rows) {
-      const most = row.packetsDelta === undefined || isDrop(row) ? undefined : busiest.get(chainOf(row));
-      if (most !== undefined) busiest.set(chainOf(row), Math.max(most, row.packetsDelta ?? 0));
-    }
+  const names = new Set(drops.map((row) => row.chain));
+  for (const row of drops.length === 0 ? [] : rows) {
+    if (row.packetsDelta === undefined || !names.has(row.chain) || isDrop(row)) continue;
+    const key = chainOf(row);
+    const most = busiest.get(key);
+    if (most !== undefined) busiest.set(key, Math.max(most, row.packetsDelta));
+  }
   return drops.map((row) => {
     const [own, cilium] = row.chain === "KUBE-FORWARD" ? [jump(row, "KUBE-FORWARD"), jump(row, "CILIUM_FORWARD")] : [];
     return {
