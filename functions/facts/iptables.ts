@@ -33,7 +33,7 @@ export const iptables = defineFact<Iptables>({
   parse(input) {
     if (input.view.format === NFT) return readNft(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
-    // the fact line-count has the number
+    // how many there are says nothing of any
     if (isLineCount(input.pipe ?? "")) return withoutNumbers(new Reader(input, request as Request).read());
     if (input.sorted === true) return readSorted(input, request as Request);
     const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand } from "./ip-command.ts";
-import { requestOf } from "./iptables-command.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -12,9 +11,9 @@ import { isPrompt } from "./paste.ts";
  */
 const Count = z.object({
   line: z.int(),
-  /** What each line stood for; among the rules of iptables are the lines of tables and chains. */
-  of: z.enum(["connections", "neighbors", "rules"]),
-  /** Of neighbours and rules, where it was asked for one family. */
+  /** What each line stood for. */
+  of: z.enum(["connections", "neighbors"]),
+  /** Of neighbours, where it was asked for one family. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
   count: z.int(),
 });
@@ -29,7 +28,7 @@ const MAX_LINES = 6;
 
 export const lineCount = defineFact({
   id: "line-count",
-  title: "How many connections, neighbours or rules there are, where only their number was kept (pasted only)",
+  title: "How many connections or neighbours there are, where only their number was kept (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
     const [program = "", ...rest] = argv;
@@ -40,8 +39,6 @@ export const lineCount = defineFact({
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
       return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
-    const rules = requestOf(argv);
-    if (rules !== undefined) return { format: `rules ${rules.family}`, complete: false, scope: argv.join(" "), rank: 1 };
     const command = ipCommand(argv);
     // `nud all` counts what does not count towards the limit, too
     if (command?.object !== "neighbor" || command.json || command.family === undefined || command.filters.length > 0) return undefined;
@@ -50,7 +47,7 @@ export const lineCount = defineFact({
   schema: LineCount,
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
-    const [of, family] = view.format.split(" ") as ["connections" | "neighbors" | "rules", ("ipv4" | "ipv6")?];
+    const [of, family] = view.format.split(" ") as ["connections" | "neighbors", ("ipv4" | "ipv6")?];
     const found: { line: number; count: number }[] = [];
     let seen = 0;
     for (const { line, text: content } of lines(text)) {
