@@ -93,10 +93,10 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
     capture.outputs.forEach((output, i) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      if (taken(2, path, i, "without")) expect(invented(path, allowed, without(capture, i), output), `without ${name}`).toEqual([]);
-      if (taken(4, path, i, "failed")) expect(invented(path, allowed, failed, output), `failed: ${name}`).toEqual([]);
+      if (taken(3, path, i, "without")) expect(invented(path, allowed, without(capture, i), output), `without ${name}`).toEqual([]);
+      if (taken(6, path, i, "failed")) expect(invented(path, allowed, failed, output), `failed: ${name}`).toEqual([]);
       const missing = changed(capture, i, { text: "", stderr: "", exitCode: 127 });
-      if (taken(6, path, i, "missing")) expect(invented(path, allowed, missing, output), `not installed: ${name}`).toEqual([]);
+      if (taken(9, path, i, "missing")) expect(invented(path, allowed, missing, output), `not installed: ${name}`).toEqual([]);
     });
   });
 
@@ -105,7 +105,7 @@ describe.each(fixtures)("%s", { timeout: 30_000 }, (path) => {
     const allowed = foundIn(capture);
     capture.outputs.forEach((output, i) => {
       for (const text of output.text === "" ? [] : cuts(output.text, 3)) {
-        if (!taken(6, path, i, text.length)) continue;
+        if (!taken(10, path, i, text.length)) continue;
         const cut = changed(capture, i, { text, truncated: true });
         expect(invented(path, allowed, cut, output), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
       }
@@ -137,7 +137,7 @@ describe.each(faulty)("%s", { timeout: 30_000 }, (path) => {
       if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
       expect(verdict({ ...capture, outputs: capture.outputs.filter((one) => one.command !== output.command) }), `never run: ${name}`).toMatch(open);
       for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
-        if (!taken(6, path, i, text.length)) continue;
+        if (!taken(10, path, i, text.length)) continue;
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
       }
     });
