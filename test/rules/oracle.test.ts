@@ -59,7 +59,8 @@ function programsOf(rule: Rule): { key: string; program: Program }[] {
   return [
     ...some("applies", [rule.applies]),
     ...rule.lets.map(({ name, program }) => ({ key: `let.${name}`, program })),
-    ...some("when", [rule.when]),
+    // of a rule with one form it is that form's
+    ...some("when", rule.forms.length > 1 ? [rule.when] : []),
     ...some("settled", [rule.settled]),
     ...some("undecided", [rule.undecided]),
     ...some("evidence", rule.evidence),
