@@ -30,7 +30,7 @@ const LAWS: { folder: string; may: RegExp; because: string }[] = [
   { folder: "facts", may: /^(?:zod$)/, because: "facts are pure parsers: they know nothing of files, rules, chats or clouds" },
   {
     folder: "rules",
-    may: /^(?:facts\/|zod$|yaml$|ipaddr\.js$|@bufbuild\/re2$|@marcbachmann\/cel-js$|node:(?:fs|path|crypto)$)/,
+    may: /^(?:facts\/|zod$|yaml$|ipaddr\.js$|re2js$|@marcbachmann\/cel-js$|node:(?:fs|path|crypto)$)/,
     because: "rules judge facts; who collected them and who is told is not their business",
   },
   {
@@ -40,7 +40,7 @@ const LAWS: { folder: string; may: RegExp; because: string }[] = [
   },
   {
     folder: "transports",
-    may: /^(?:triage\/ports\.ts$|facts\/capture\.ts$|tar-stream$|yauzl$|xz-decompress$|@aws-sdk\/|@kubernetes\/client-node$|node:)/,
+    may: /^(?:triage\/ports\.ts$|facts\/capture\.ts$|tar-stream$|yauzl$|xz-decompress$|re2js$|@aws-sdk\/|@kubernetes\/client-node$|node:)/,
     because: "a transport brings a capture from a node and knows nothing of rules, chats or stores",
   },
   {

@@ -1,9 +1,9 @@
-import { RE2JS } from "@bufbuild/re2";
 import { type ASTNode, Environment } from "@marcbachmann/cel-js";
 import ipaddr from "ipaddr.js";
 import type { z } from "zod";
 import { derivedFacts, facts } from "../facts/index.ts";
 import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
+import { re2 } from "./re2.ts";
 import { type Converter, identity, viewClass } from "./view.ts";
 
 /**
@@ -83,16 +83,6 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
 }
 
 const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-
-const patterns = new Map<string, ReturnType<typeof RE2JS.compile>>();
-function re2(pattern: string): ReturnType<typeof RE2JS.compile> {
-  let compiled = patterns.get(pattern);
-  if (compiled === undefined) {
-    compiled = RE2JS.compile(pattern);
-    patterns.set(pattern, compiled);
-  }
-  return compiled;
-}
 
 const prefixes = new Map<string, [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined>();
 /** True if an address (or a prefix, by its first address) lies in a prefix. False for text that is neither. */

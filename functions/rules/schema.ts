@@ -1,6 +1,6 @@
-import { RE2JS } from "@bufbuild/re2";
 import { z } from "zod";
 import { roles, severities } from "./diagnosis.ts";
+import { re2 } from "./re2.ts";
 
 /** Ids: lower case words with hyphens; also file, folder and CLI names. */
 export const Id = z
@@ -190,7 +190,7 @@ const SecretPattern = z
   )
   .refine((pattern) => {
     try {
-      return !RE2JS.compile(pattern).test("");
+      return !re2(pattern).test("");
     } catch {
       return false;
     }

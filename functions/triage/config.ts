@@ -1,6 +1,6 @@
 import picomatch from "picomatch";
 import { z } from "zod";
-import { groupOf, re2 } from "../rules/re2-group.ts";
+import { groupOf, re2 } from "../rules/re2.ts";
 import { DigestConfig, FollowUpsConfig, PagersConfig } from "./answers-config.ts";
 import { DAYS, neverEnds, windowProblem } from "./freeze.ts";
 

@@ -1,4 +1,4 @@
-import { groupOf, re2 } from "../rules/re2-group.ts";
+import { groupOf, re2 } from "../rules/re2.ts";
 import type { Config } from "./config.ts";
 import type { Page, PageAlert, Ports, Target } from "./ports.ts";
 

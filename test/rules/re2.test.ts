@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupOf, re2 } from "../../functions/rules/re2-group.ts";
+import { groupOf, re2 } from "../../functions/rules/re2.ts";
 import { cpuMs } from "../cpu-time.ts";
 
 test.each([

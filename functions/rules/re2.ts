@@ -1,0 +1,22 @@
+import { RE2JS } from "re2js";
+
+/** Regular expressions that somebody configured: RE2, whose time grows with the text's length, whatever the pattern is. */
+
+const compiled = new Map<string, RE2JS>();
+
+/** A pattern, compiled once. Throws an Error with the reason if it is none. */
+export function re2(pattern: string): RE2JS {
+  const known = compiled.get(pattern);
+  if (known !== undefined) return known;
+  const made = RE2JS.compile(pattern);
+  // patterns come from one configuration; it may be edited for months
+  if (compiled.size >= 1000) compiled.clear();
+  compiled.set(pattern, made);
+  return made;
+}
+
+/** The text of the pattern's first group where the pattern first fits, as a backtracking engine would choose it; undefined if it does not fit, or without that group. */
+export function groupOf(pattern: string, text: string): string | undefined {
+  const matcher = re2(pattern).matcher(text);
+  return matcher.find() ? (matcher.group(1) ?? undefined) : undefined;
+}
