@@ -16,7 +16,7 @@ export default defineConfig({
           exclude: ["test/lab/**", "test/e2e/**"],
         },
       },
-      { test: { name: "lab", maxConcurrency: 4, include: ["test/lab/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
+      { test: { name: "lab", maxConcurrency: 3, include: ["test/lab/**/*.test.ts"], testTimeout: 240_000, hookTimeout: 60_000 } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 } },
     ],
   },

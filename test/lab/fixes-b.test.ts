@@ -50,7 +50,22 @@ class Node {
       echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
       ip link set lo up
       echo ready; exec cat`;
-    const words = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "bash", "-c", setUp, name];
+    const words = [
+      "--net",
+      "--mount",
+      "--uts",
+      "--pid",
+      "--fork",
+      "--kill-child",
+      "--mount-proc",
+      "--propagation",
+      "private",
+      "bash",
+      "--norc",
+      "-c",
+      setUp,
+      name,
+    ];
     const holder = spawn("unshare", words, { stdio: ["pipe", "pipe", "inherit"] });
     const [ready] = (await once(holder.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
     expect(String(ready)).toBe("ready\n");
@@ -59,7 +74,7 @@ class Node {
 
   /** A bash script on the machine, 20 s at most; what it starts in the background goes on. @returns its exit code, and what it said on both channels */
   sh(text: string): Promise<{ code: number; output: string }> {
-    const [, ...words] = [...this.#enter, "bash", "-c", `PATH=/usr/local/sbin:$PATH\n${text}`];
+    const [, ...words] = [...this.#enter, "bash", "--norc", "-c", `PATH=/usr/local/sbin:$PATH\n${text}`];
     return new Promise((resolve) => {
       execFile("nsenter", words, { timeout: 20_000 }, (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code ?? 255), output: `${stdout}${stderr}` }),

@@ -148,7 +148,7 @@ describe("real kills", () => {
   test("SIGKILL, and a new process gets there", async () => {
     const all = points.map((_, index) => index + 1);
     const fix = points.indexOf("node took inc-1-fix") + 1;
-    const sample = [fix - 1, fix, fix + 1, ...all.filter((n) => n % Math.ceil(all.length / 12) === 5)];
+    const sample = [fix - 1, fix, fix + 1, ...all.filter((n) => n % Math.ceil(all.length / 6) === 5)];
     const wanted = process.env["CRASH_POINTS"] === "all" ? all : sample;
     const next = wanted[Symbol.iterator]();
     const worker = async (): Promise<void> => {
