@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** unit: no root, no browser; limits are generous because the machines are shared. lab: live kernel state, needs root. e2e: a real browser. */
+/** unit: no root, no browser; limits are generous because the machines are shared. lab: live kernel state, needs root; one file after the other, since its nodes see each other's processes. e2e: a real browser. */
 export default defineConfig({
   test: {
     // one less than there are cores unless told: of two cores that would be one
@@ -16,7 +16,7 @@ export default defineConfig({
           exclude: ["test/lab/**", "test/e2e/**"],
         },
       },
-      { test: { name: "lab", maxConcurrency: 3, include: ["test/lab/**/*.test.ts"], testTimeout: 240_000, hookTimeout: 60_000 } },
+      { test: { name: "lab", maxConcurrency: 6, include: ["test/lab/**/*.test.ts"], testTimeout: 180_000, hookTimeout: 60_000, fileParallelism: false } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 } },
     ],
   },

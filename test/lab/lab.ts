@@ -144,8 +144,14 @@ function owner(pid: number): string | undefined {
   }
 }
 
-/** Remove what labs of dead processes left behind. Returns their suffixes. */
-export async function cleanLab(): Promise<string[]> {
+let cleaning: Promise<string[]> | undefined;
+/** Remove what labs of dead processes left behind; labs that start at the same moment remove it once. Returns their suffixes. */
+export function cleanLab(): Promise<string[]> {
+  cleaning ??= clean().finally(() => (cleaning = undefined));
+  return cleaning;
+}
+
+async function clean(): Promise<string[]> {
   if (!existsSync(root)) return [];
   const dead = readdirSync(root).filter((suffix) => {
     const recorded = ownerFile(suffix);
