@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { chainStarts } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { present } from "./present.ts";
 
@@ -41,26 +42,30 @@ export const chainGroup = defineDerivedFact<z.infer<typeof ChainGroups>>({
     const tables = new Map<string, Map<string, ChainGroup>>();
     let groups = new Map<string, ChainGroup>();
     let last: IptablesRow | undefined;
-    let current: ChainGroup | undefined;
-    for (const row of iptables?.rows ?? []) {
-      // the rules of a chain stand together, and so do the chains of a table
+    const rows = iptables?.rows ?? [];
+    const starts = chainStarts(rows);
+    for (let i = 0; i + 1 < starts.length; i++) {
+      const [start, end] = [starts[i] as number, starts[i + 1] as number];
+      const row = rows[start] as IptablesRow;
+      // the chains of a table stand together
       const sameTable = last?.table === row.table && last.backend === row.backend && last.family === row.family;
       if (!sameTable) groups = tableOf(tables, `${row.family} ${row.backend} ${row.table}`);
-      if (!sameTable || last?.chain !== row.chain) {
-        const group = groupOf(row.chain);
-        current = groups.get(group);
-        if (current === undefined && found.length < MAX_GROUPS) {
-          const { line, family, backend, table, chain, spec } = row;
-          const { output } = row as Row;
-          current = { line, family, backend, table, group, chain, rule: spec, rules: 0, ...present({ output }) };
-          groups.set(group, current);
-          found.push(current);
-        }
-        last = row;
+      last = row;
+      const group = groupOf(row.chain);
+      let current = groups.get(group);
+      if (current === undefined) {
+        if (found.length >= MAX_GROUPS) continue;
+        const { line, family, backend, table, chain, spec } = row;
+        const { output } = row as Row;
+        current = { line, family, backend, table, group, chain, rule: spec, rules: 0, ...present({ output }) };
+        groups.set(group, current);
+        found.push(current);
       }
-      if (current === undefined) continue;
-      current.rules++;
-      if (row.packetsDelta !== undefined) current.packetsDelta = (current.packetsDelta ?? 0) + row.packetsDelta;
+      current.rules += end - start;
+      for (let at = start; at < end; at++) {
+        const delta = rows[at]?.packetsDelta;
+        if (delta !== undefined) current.packetsDelta = (current.packetsDelta ?? 0) + delta;
+      }
     }
     return { rows: found };
   },

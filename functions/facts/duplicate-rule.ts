@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { chainStarts } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { present } from "./present.ts";
 
@@ -33,15 +34,11 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
   derive({ iptables }: { readonly iptables?: Iptables }) {
     const all = iptables?.rows ?? [];
     const rows: DuplicateRules["rows"] = [];
-    // the rules of a chain stand together
-    for (let start = 0; start < all.length; ) {
-      const first = all[start] as IptablesRow;
-      let copied = false;
-      let end = start;
-      for (let row: IptablesRow | undefined = first; row !== undefined && sameChain(first, row); row = all[++end]) copied ||= row.copies !== undefined;
-      // nearly all chains of kube-proxy are too short
-      if (copied || end - start >= MIN_COUNT) for (const row of repeated(all.slice(start, end))) rows.push(row);
-      start = end;
+    const starts = chainStarts(all);
+    for (const [i, start] of starts.entries()) {
+      const end = starts[i + 1] ?? start;
+      // nearly all chains of kube-proxy are too short; `uniq -c` counts every line
+      if (end - start >= MIN_COUNT || all[start]?.copies !== undefined) for (const row of repeated(all.slice(start, end))) rows.push(row);
     }
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
   },
@@ -64,8 +61,6 @@ function repeated(chain: readonly IptablesRow[]): DuplicateRules["rows"] {
       return { line, family, backend, table, chain: name, rule: spec, count, ...present({ target, output }) };
     });
 }
-
-const sameChain = (a: IptablesRow, b: IptablesRow): boolean => a.chain === b.chain && a.table === b.table && a.backend === b.backend && a.family === b.family;
 
 /** `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike; those with a comment are told apart by it. */
 const showsAll = ({ spec, packets, comment }: IptablesRow): boolean =>

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { complaints, type KernelLog } from "./kernel-complaint.ts";
 import type { Nft } from "./nft-row.ts";
@@ -121,7 +122,7 @@ function dropsOf({ rows }: Iptables): InvalidPacket["drops"] {
   const isDrop = (row: IptablesRow): boolean => row.target === "DROP" && row.states.includes("INVALID") && !row.statesNegated && FORWARDED.test(row.chain);
   const drops = rows.filter(isDrop);
   const jump = (row: IptablesRow, target: string): IptablesRow | undefined =>
-    rows.find((other) => other.chain === "FORWARD" && other.target === target && other.family === row.family && other.backend === row.backend);
+    rulesOf(rows, "FORWARD").find((other) => other.target === target && other.family === row.family && other.backend === row.backend);
   const chainOf = (row: IptablesRow): string => `${row.family} ${row.backend} ${row.table} ${row.chain}`;
   const busiest = new Map(drops.map((row) => [chainOf(row), 0]));
   // a node has ten thousands of rules, and Calico a drop for each pod

@@ -32,7 +32,7 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
   const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
   const named = <R extends { family: Family; backend: Backend }>(row: R): R =>
     row.backend === "unknown" && unnamed[row.family] !== "unknown" ? { ...row, backend: unnamed[row.family] } : row;
-  const renamed = unnamed.ipv4 !== "unknown" || unnamed.ipv6 !== "unknown";
+  const renamed = value.chains.some((chain) => named(chain) !== chain);
   const { chains, rows } = renamed ? { chains: value.chains.map(named), rows: value.rows.map(named) } : value;
   return { chains, rows, warnings: views.flatMap((view) => view.warnings), programs };
 }

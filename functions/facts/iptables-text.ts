@@ -169,7 +169,7 @@ export class Reader {
         this.#fail(line, text.slice(from, end));
         return;
       }
-      this.#chain = this.#chainNamed(line, text.slice(from, behind));
+      this.#chain = this.#nextChain(text, from, behind) ?? this.#chainNamed(line, text.slice(from, behind));
     }
     const chain = this.#chain as OpenChain;
     if (this.#section.before !== chain) this.#follows(chain);
@@ -215,6 +215,13 @@ export class Reader {
   /** A rule of the chain with nothing in it yet. It takes the next position even if it turns out to be unreadable. */
   #row(line: number, chain: OpenChain): IptablesRow {
     return blankRow(line, chain.row, ++chain.position, NO_STATES);
+  }
+
+  /** The chain that was declared behind the last rule's, if `text[from, end)` is its name: so it nearly always is in a save. */
+  #nextChain(text: string, from: number, end: number): OpenChain | undefined {
+    if (this.#chain === undefined) return undefined;
+    const next = this.#section.order[this.#chain.at + 1];
+    return next !== undefined && next.row.name.length === end - from && text.startsWith(next.row.name, from) ? next : undefined;
   }
 
   #chainNamed(line: number, name: string): OpenChain {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { placed } from "./placed.ts";
 
@@ -78,7 +79,9 @@ function toldBy(process: Sources["process"]): { row: Row; address: string }[] {
 }
 
 function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
-  const rules = (sources.iptables?.rows ?? []).filter(isNotrack);
+  const written = sources.iptables?.rows ?? [];
+  // the cache writes them straight into the built-in chains; Cilium and Calico have chains of their own for theirs
+  const rules = [...rulesOf(written, "PREROUTING"), ...rulesOf(written, "OUTPUT")].filter(isNotrack).sort((a, b) => a.line - b.line);
   const held = new Map((sources.address?.rows ?? []).map((row) => [row.address, row]));
   const listeners = (sources.socket?.rows ?? []).filter((row) => row.protocol === "udp" && row.port === 53);
   const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "udp" && row.listening);
@@ -107,16 +110,9 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
   return { rows, services: services.map((row) => ({ ...placed(row), address: addressOf(row) })) };
 }
 
-/** The cache writes its rules straight into the built-in chains; Cilium and Calico have chains of their own for theirs. */
 function isNotrack(row: IptablesRow & Row): boolean {
-  const untracked = row.target === "NOTRACK" || (row.target === "CT" && row.spec.includes("notrack"));
-  return (
-    untracked &&
-    (row.chain === "PREROUTING" || row.chain === "OUTPUT") &&
-    row.destinationPort === "53" &&
-    row.destination !== undefined &&
-    !row.destinationNegated
-  );
+  const untracked = row.target === "NOTRACK" || (row.target === "CT" && /notrack/i.test(row.spec));
+  return untracked && row.destinationPort === "53" && row.destination !== undefined && !row.destinationNegated;
 }
 
 const addressOf = (row: IptablesRow): string => (row.destination ?? "").replace(/\/(?:32|128)$/, "");

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables } from "./iptables-row.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -85,8 +86,8 @@ function portsOf(sources: Sources): Port[] {
     const key = `${protocol} ${port}`;
     if (within(used, port) && !within(kept, port) && !held.has(port) && !ports.has(key)) ports.set(key, { ...placed(row), port, protocol, by, sure });
   };
-  for (const row of sources.iptables?.rows ?? []) {
-    if (row.chain !== "KUBE-NODEPORTS" || row.table !== "nat" || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
+  for (const row of rulesOf(sources.iptables?.rows ?? [], "KUBE-NODEPORTS")) {
+    if (row.table !== "nat" || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
     if (row.target?.startsWith("KUBE-") !== true || row.target === "KUBE-MARK-MASQ") continue;
     add(row, Number(row.destinationPort), row.protocol === "all" ? "tcp" : row.protocol, "rule", listed || row.target.startsWith("KUBE-EXT-"));
   }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -27,7 +28,7 @@ const DOCKER = /^(?:docker\d|docker_gwbridge|br-[0-9a-f]{12})$/;
 /** Every chain FORWARD of the table filter. */
 export function forwardChains(iptables: Iptables | undefined): z.infer<typeof ForwardChain>[] {
   const chains = (iptables?.chains ?? []).filter((chain) => chain.name === "FORWARD" && chain.table === "filter");
-  const rows = chains.length === 0 ? [] : (iptables?.rows ?? []).filter((row) => row.chain === "FORWARD" && row.table === "filter");
+  const rows = chains.length === 0 ? [] : rulesOf(iptables?.rows ?? [], "FORWARD").filter((row) => row.table === "filter");
   return chains.map((chain) => {
     const { family, backend, complete } = chain;
     const inside = rows.filter((row) => row.family === family && row.backend === backend);

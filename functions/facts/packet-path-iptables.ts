@@ -1,4 +1,5 @@
 import type { Ipset } from "./ipset.ts";
+import { chainStarts } from "./iptables-chains.ts";
 import type { Iptables, IptablesChain, IptablesRow } from "./iptables-row.ts";
 import {
   type Answer,
@@ -38,16 +39,14 @@ const BASES: readonly { readonly table: string; readonly chain: string; readonly
 /** The base chains of iptables or ip6tables, each backend an owner of its own ("iptables-nft", "iptables-legacy", "iptables" where it is not known). Linear. */
 export function iptablesBases(value: Iptables, family: IptablesRow["family"], ipset: Ipset | undefined): BaseChain[] {
   const rows = new Map<string, IptablesRow[]>();
-  let [last, bucket]: [IptablesRow | undefined, IptablesRow[]] = [undefined, []];
-  for (const row of value.rows) {
-    if (row.table === "nat" || row.family !== family) continue;
-    if (last?.chain !== row.chain || last.table !== row.table || last.backend !== row.backend) {
-      const key = `${row.backend} ${row.table} ${row.chain}`;
-      bucket = rows.get(key) ?? [];
-      rows.set(key, bucket);
-      last = row;
-    }
-    bucket.push(row);
+  const starts = chainStarts(value.rows);
+  for (const [i, start] of starts.entries()) {
+    const row = value.rows[start];
+    if (row === undefined || row.table === "nat" || row.family !== family) continue;
+    const key = `${row.backend} ${row.table} ${row.chain}`;
+    const bucket = rows.get(key) ?? [];
+    rows.set(key, bucket);
+    for (let at = start; at < (starts[i + 1] as number); at++) bucket.push(value.rows[at] as IptablesRow);
   }
   const chains = new Map<string, IptablesChain>();
   for (const chain of value.chains) if (chain.table !== "nat" && chain.family === family) chains.set(`${chain.backend} ${chain.table} ${chain.name}`, chain);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Ipset } from "./ipset.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables } from "./iptables-row.ts";
 import type { Nft } from "./nft-row.ts";
 import { ForwardChain, forwardChains } from "./packet-path-forward.ts";
@@ -186,7 +187,7 @@ function hintsOf({ iptables, nft, "cni-config": cni, "flannel-env": flannel }: S
   const others = (owner: string, chain: string): boolean => /^(?:docker|podman|libvirt|lxd)$/.test(keeperOf(owner, chain) ?? "");
   return {
     named: new Set(cni?.plugins.flatMap(({ bridge }) => bridge ?? [])),
-    kubeProxy: iptables?.rows.some((row) => row.chain === "FORWARD" && row.target === "KUBE-FORWARD") ?? false,
+    kubeProxy: rulesOf(iptables?.rows ?? [], "FORWARD").some((row) => row.target === "KUBE-FORWARD"),
     claimed: (name) =>
       (iptables?.rows.some(
         (row) =>

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Address } from "./address.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { within } from "./ip-bits.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
@@ -125,7 +126,7 @@ function enough(sources: Sources, whole: ReadonlySet<string>): boolean {
 }
 
 function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
-  const services = (sources.iptables?.rows ?? []).filter((row) => row.table === "nat" && row.chain === "KUBE-SERVICES");
+  const services = rulesOf(sources.iptables?.rows ?? [], "KUBE-SERVICES").filter((row) => row.table === "nat");
   const jumps = services.filter((row) => /^KUBE-(?:SVC|FW|EXT|XLB)-/.test(row.target ?? ""));
   const sets = services.filter((row) => row.spec.includes("--match-set KUBE-") || row.spec.includes("match-set KUBE-"));
   const replaced = replacedBy(sources, whole);

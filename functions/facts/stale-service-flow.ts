@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import { placed } from "./placed.ts";
 
@@ -62,7 +63,7 @@ function derive({ conntrack, iptables, nft, address }: Sources): StaleServiceFlo
   const ports = publishedPorts(iptables);
   // kube-proxy in its nftables mode may have left the chains of the time before
   const networks = nft?.tables.some((table) => table.name === "kube-proxy") ? undefined : serviceNetworks(iptables);
-  const listed = new Set(iptables.rows.filter((row) => row.chain === "KUBE-SERVICES").map((row) => row.destination?.replace(/\/32$/, "")));
+  const listed = new Set(rulesOf(iptables.rows, "KUBE-SERVICES").map((row) => row.destination?.replace(/\/32$/, "")));
   const isService = (address: string): boolean => listed.has(address) || networks?.prefixes.has(twoBytes(address)) === true;
   const mine = new Set(address?.rows.map((row) => row.address));
   const told = new Set<string>();

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { derivedFacts, facts } from "../facts/index.ts";
 import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
 import { re2 } from "./re2.ts";
-import { type Converter, identity, viewClass } from "./view.ts";
+import { type Converter, identity, type View, viewClass } from "./view.ts";
 
 /**
  * CEL over the facts: the environment that rules are checked against and evaluated in.
@@ -17,6 +17,8 @@ export const variableOf = (factId: string): string => factId.replaceAll("-", "_"
 interface CelType {
   readonly name: string;
   readonly convert: Converter;
+  /** Of a list of objects: what shows one of them. */
+  readonly element?: Converter;
 }
 
 const converters = new Map<string, Converter>();
@@ -67,13 +69,17 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
     case "array": {
       const element = celType(env, def.element as z.ZodType, `${name}Row`);
       const convert: Converter = element.convert === identity ? identity : (value) => (value as unknown[]).map(element.convert);
-      if (/^[A-Z]/.test(element.name)) env.registerFunction(`${NARROW}(list<${element.name}>, list<list<string>>): list<${element.name}>`, narrow);
-      return { name: `list<${element.name}>`, convert };
+      return { name: `list<${element.name}>`, convert, ...(/^[A-Z]/.test(element.name) ? { element: element.convert } : {}) };
     }
     case "object": {
       const shape = Object.entries(def.shape as Record<string, z.ZodType>).map(([key, field]) => ({ key, ...celType(env, field, name + pascal(key)) }));
       const CelObject = viewClass(name, shape);
       env.registerType(name, { ctor: CelObject, fields: Object.fromEntries(shape.map(({ key, name: type }) => [key, type])) });
+      for (const { key, name: type, element } of shape)
+        if (element !== undefined)
+          env.registerFunction(`${name}.${NARROW}${key}(list<list<string>>): ${type}`, (fact: View, conditions: string[][]) =>
+            narrow(fact, key, conditions, element),
+          );
       const convert: Converter = (value) => new CelObject(value as Record<string, unknown>);
       return { name, convert };
     }
@@ -130,9 +136,9 @@ const LOOPS = new Set(["all", "exists", "exists_one", "map", "filter"]);
 export function complaint(node: ASTNode): string | undefined {
   let problem: string | undefined;
   walk(node, (inner) => {
-    if (inner.op === "call" && inner.args[0] === NARROW) problem = `${NARROW}() is not for rules`;
     if (inner.op !== "rcall") return;
     const [method, , args] = inner.args;
+    if (method.startsWith(NARROW)) problem = `${method}() is not for rules`;
     if (method === "matches") problem = 'matches() is banned (it backtracks): use text.re2("pattern")';
     if (method === "re2" && args[0]?.op !== "value") problem = "re2() takes a literal pattern";
     if (method === "re2" && args[0]?.op === "value") {
@@ -165,13 +171,12 @@ export const fieldKinds: FieldKinds = (variable, list) => {
   const rows = definition(definition(fact?.schema).shape?.[list]);
   const shape = definition(rows.element).shape;
   if (rows.type !== "array" || shape === undefined) return undefined;
-  const kinds: Record<string, "required" | "few" | "optional" | "list"> = {};
+  const kinds: Record<string, "required" | "few" | "optional"> = {};
   for (const [name, schema] of Object.entries(shape)) {
-    const { type, innerType, element } = definition(schema);
+    const { type, innerType } = definition(schema);
     const text = (one: string): boolean => one === "string" || one === "enum";
     if (text(type)) kinds[name] = type === "enum" ? "few" : "required";
     else if (type === "optional" && text(definition(innerType).type)) kinds[name] = "optional";
-    else if (type === "array" && text(definition(element).type)) kinds[name] = "list";
   }
   return kinds;
 };

@@ -1,9 +1,9 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
-import { masksRefused, SOURCE } from "./view.ts";
+import { type Converter, masksRefused, SOURCE, type View } from "./view.ts";
 
 /**
  * Lets a rule look only at the rows that can matter. `iptables.rows.filter(r, r.chain == "FORWARD" && …)` walks 100,000 rows for the three of one chain,
- * and fifty rules do. Before it runs, the list is replaced by those of its rows that have the value, which an index over the field knows.
+ * and fifty rules do. Before it runs, the list is replaced by those of its rows that have the value, which are looked for once for all rules that ask for them.
  *
  * The rest of the condition is still evaluated on what is left, so what comes out is what the expression as it is written gives (test/rules/oracle.test.ts
  * compares both). Fields that a row may lack are used only behind a `has()`, as in the expression.
@@ -16,10 +16,10 @@ interface Condition {
   readonly values: readonly string[];
 }
 
-/** Which fields a list's rows have: "required" (of them those with "few" values), "optional", or "list" for a list of texts. */
-export type FieldKinds = (fact: string, list: string) => Readonly<Record<string, "required" | "few" | "optional" | "list">> | undefined;
+/** Which fields with a text a list's rows have: "required" (of them those with "few" values) or "optional". */
+export type FieldKinds = (fact: string, list: string) => Readonly<Record<string, "required" | "few" | "optional">> | undefined;
 
-/** The name of the function that the rewritten expression calls. A rule cannot call it: it takes lists that no rule can write. */
+/** What the names of the functions begin with that the rewritten expression calls, `iptables.narrow__rows(…)`; no rule may. */
 export const NARROW = "narrow__";
 
 const LOOPS = new Set(["exists", "filter"]);
@@ -39,8 +39,9 @@ export function narrowed(source: string, ast: ASTNode, kinds: FieldKinds): strin
     const conditions = conditionsOf(predicate, variable.args as string, fields);
     if (conditions.length === 0) return;
     const { start, end } = list as unknown as { start: number; end: number };
+    const { end: behindFact } = fact as unknown as { end: number };
     const words = conditions.map(({ field: name, how, values }) => [name, how, ...values].map((word) => JSON.stringify(word)).join(", "));
-    edits.push({ start, end, text: `${NARROW}(${source.slice(start, end)}, [${words.map((word) => `[${word}]`).join(", ")}])` });
+    edits.push({ start, end, text: `${source.slice(start, behindFact)}.${NARROW}${field}([${words.map((word) => `[${word}]`).join(", ")}])` });
   });
   let result = source;
   // lists do not overlap: a loop's own list stands before its body
@@ -56,7 +57,7 @@ function conditionsOf(predicate: ASTNode, variable: string, fields: Readonly<Rec
     const condition = conditionOf(part, variable);
     if (condition === undefined) continue;
     const kind = fields[condition.field];
-    if (kind === "required" || kind === "few" || kind === "list" || (kind === "optional" && guarded.has(condition.field))) found.push(condition);
+    if (kind === "required" || kind === "few" || (kind === "optional" && guarded.has(condition.field))) found.push(condition);
   }
   // what has few values parts the rows least, and is looked at last
   const last = ({ field }: Condition): number => (fields[field] === "few" || field === "table" ? 1 : 0);
@@ -83,12 +84,8 @@ function conditionOf(node: ASTNode, variable: string): Condition | undefined {
     return field === undefined || value === undefined ? undefined : { field, how: "==", values: [value] };
   }
   if (node.op === "in") {
-    const [left, right] = node.args as [ASTNode, ASTNode];
-    // "INVALID" in r.states
-    const member = textOf(left);
-    const list = fieldOf(right, variable);
-    if (member !== undefined && list !== undefined) return { field: list, how: "==", values: [member] };
     // r.target in ["DROP", "REJECT"]
+    const [left, right] = node.args as [ASTNode, ASTNode];
     const field = fieldOf(left, variable);
     const values = right.op === "list" ? (right.args as readonly ASTNode[]).map(textOf) : [];
     if (field === undefined || values.length === 0 || !values.every((value) => value !== undefined)) return undefined;
@@ -125,72 +122,94 @@ function visit(node: unknown, see: (node: ASTNode) => void): void {
 
 // ---- at run time -----------------------------------------------------------------------------------------------------------------------------
 
-/** A row as CEL sees it. */
-type Row = { readonly [SOURCE]: Readonly<Record<string, unknown>> };
-/** Places in the list by value, in order. */
-type Index = ReadonlyMap<string, readonly number[]>;
+type Row = Readonly<Record<string, unknown>>;
 
-/** Shorter lists are walked faster than indexed. */
+/**
+ * Where the texts of a field stand in a list: of each text the last place, and of each place the one before it with the same text (-1: none). No list for each
+ * text, since of ten thousands of texts a few are asked for.
+ */
+interface Places {
+  readonly last: ReadonlyMap<string, number>;
+  readonly before: Int32Array;
+}
+
+/** Shorter lists are walked as fast by the expression itself. */
 const MIN_ROWS = 200;
 /** By list, then by field. Lists live as long as the facts of one capture. */
-const indexes = new WeakMap<readonly Row[], Map<string, Index>>();
+const indexes = new WeakMap<readonly Row[], Map<string, Places>>();
+/** Rows as CEL sees them. Of a long list few are ever asked for. */
+const views = new WeakMap<Row, unknown>();
 
-/** Of a fact's list the rows that meet the most selective of the conditions, in their order. Each condition: field, "==" or "startsWith", texts. */
-export function narrow(rows: readonly Row[], conditions: readonly (readonly string[])[]): readonly Row[] {
+/**
+ * Of a fact's list the rows that meet the most selective of the conditions, in their order.
+ * @param conditions each: field, "==" or "startsWith", texts
+ * @param show a row as CEL sees it
+ */
+export function narrow(fact: View, list: string, conditions: readonly (readonly string[])[], show: Converter): unknown {
+  const rows = fact[SOURCE][list] as readonly Row[];
+  let best: readonly number[] | undefined;
   // a value that is not known may be the one that is asked for
-  if (rows.length < MIN_ROWS || masksRefused()) return rows;
-  let best: (readonly number[])[] | undefined;
-  let least = rows.length;
-  for (const [field = "", how, ...values] of conditions) {
-    const places = placesOf(indexOf(rows, field), how, values);
-    const size = places.reduce((sum, group) => sum + group.length, 0);
-    if (size >= least) continue;
-    best = places;
-    least = size;
-    if (least <= rows.length / 50) break;
+  for (const condition of rows.length < MIN_ROWS || masksRefused() ? [] : conditions) {
+    const found = meeting(rows, condition, best?.length ?? rows.length);
+    best = found ?? best;
+    if (best !== undefined && best.length <= rows.length / 50) break;
   }
-  if (best === undefined) return rows;
-  const order = best.length === 1 ? (best[0] as readonly number[]) : [...new Set(best.flat())].sort((a, b) => a - b);
-  return order.map((place) => rows[place] as Row);
+  return best === undefined ? (fact as unknown as Row)[list] : best.map((place) => shown(rows[place] as Row, show));
 }
 
-function placesOf(index: Index, how: string | undefined, values: readonly string[]): (readonly number[])[] {
-  if (how === "==") return values.flatMap((value) => (index.has(value) ? [index.get(value) as readonly number[]] : []));
+function shown(row: Row, show: Converter): unknown {
+  const known = views.get(row);
+  if (known !== undefined) return known;
+  const view = show(row);
+  views.set(row, view);
+  return view;
+}
+
+/** The places of the rows that meet a condition, in order; undefined if they are not fewer than `limit`. */
+function meeting(rows: readonly Row[], [field = "", how, ...values]: readonly string[], limit: number): readonly number[] | undefined {
+  const { last, before } = placesIn(rows, field);
   const [prefix = ""] = values;
-  return [...index].filter(([value]) => value.startsWith(prefix)).map(([, places]) => places);
+  const texts = how === "startsWith" ? [...last.keys()].filter((text) => text.startsWith(prefix)) : new Set(values);
+  const found: number[] = [];
+  for (const text of texts) {
+    for (let place = last.get(text) ?? -1; place !== -1; place = before[place] as number) {
+      found.push(place);
+      if (found.length >= limit) return undefined;
+    }
+  }
+  return found.sort((a, b) => a - b);
 }
 
-function indexOf(rows: readonly Row[], field: string): Index {
+function placesIn(rows: readonly Row[], field: string): Places {
   let fields = indexes.get(rows);
   if (fields === undefined) {
     fields = new Map();
     indexes.set(rows, fields);
   }
-  let index = fields.get(field);
-  if (index === undefined) {
-    const places = new Map<string, number[]>();
-    const groupOf = (value: unknown): number[] | undefined => {
-      if (typeof value !== "string") return undefined;
-      let group = places.get(value);
-      if (group === undefined) {
-        group = [];
-        places.set(value, group);
-      }
-      return group;
-    };
-    // rows that stand together are often alike
-    let [last, group]: [unknown, number[] | undefined] = [undefined, undefined];
-    rows.forEach((row, place) => {
-      // past the view: texts are the same in the row behind it
-      const value = row[SOURCE][field];
-      if (Array.isArray(value)) for (const member of value.length > 1 ? new Set(value) : value) groupOf(member)?.push(place);
-      else {
-        if (value !== last) [last, group] = [value, groupOf(value)];
-        group?.push(place);
-      }
-    });
-    index = places;
-    fields.set(field, index);
+  let places = fields.get(field);
+  if (places === undefined) {
+    places = indexed(rows, field);
+    fields.set(field, places);
   }
-  return index;
+  return places;
+}
+
+function indexed(rows: readonly Row[], field: string): Places {
+  const last = new Map<string, number>();
+  const before = new Int32Array(rows.length).fill(-1);
+  // rows that stand together are often alike: a text is looked up where it begins and noted where it ends
+  let [run, end] = ["", -1];
+  for (let place = 0; place < rows.length; place++) {
+    const value = (rows[place] as Row)[field];
+    if (typeof value !== "string") continue;
+    if (end !== -1 && value === run) before[place] = end;
+    else {
+      if (end !== -1) last.set(run, end);
+      before[place] = last.get(value) ?? -1;
+      run = value;
+    }
+    end = place;
+  }
+  if (end !== -1) last.set(run, end);
+  return { last, before };
 }

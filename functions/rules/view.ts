@@ -38,6 +38,11 @@ function refuse(source: Record<string, unknown>, key: string): void {
 export const SOURCE = Symbol("source");
 const KEYS = Symbol("keys");
 
+/** A fact's object as CEL sees it. */
+export interface View {
+  readonly [SOURCE]: Readonly<Record<string, unknown>>;
+}
+
 /** The fields of a fact's object as CEL sees it, those that are there; undefined for any other value. */
 export function fieldsOf(value: object): [string, unknown][] | undefined {
   const keys = (value as { [KEYS]?: readonly string[] })[KEYS];
