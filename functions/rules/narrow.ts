@@ -135,10 +135,13 @@ interface Places {
 
 /** Shorter lists are walked as fast by the expression itself. */
 const MIN_ROWS = 200;
-/** By list, then by field. Lists live as long as the facts of one capture. */
-const indexes = new WeakMap<readonly Row[], Map<string, Places>>();
-/** Rows as CEL sees them. Of a long list few are ever asked for. */
-const views = new WeakMap<Row, unknown>();
+interface Known {
+  readonly fields: Map<string, Places>;
+  /** Rows as CEL sees them, by place: of a long list few are ever asked for. */
+  readonly views: unknown[];
+}
+/** By list. Lists live as long as the facts of one capture. */
+const known = new WeakMap<readonly Row[], Known>();
 
 /**
  * Of a fact's list the rows that meet the most selective of the conditions, in their order.
@@ -147,27 +150,27 @@ const views = new WeakMap<Row, unknown>();
  */
 export function narrow(fact: View, list: string, conditions: readonly (readonly string[])[], show: Converter): unknown {
   const rows = fact[SOURCE][list] as readonly Row[];
-  let best: readonly number[] | undefined;
   // a value that is not known may be the one that is asked for
-  for (const condition of rows.length < MIN_ROWS || masksRefused() ? [] : conditions) {
-    const found = meeting(rows, condition, best?.length ?? rows.length);
-    best = found ?? best;
+  if (rows.length < MIN_ROWS || masksRefused()) return (fact as unknown as Row)[list];
+  const { fields, views } = known.get(rows) ?? { fields: new Map<string, Places>(), views: [] };
+  known.set(rows, { fields, views });
+  let best: readonly number[] | undefined;
+  for (const condition of conditions) {
+    best = meeting(rows, fields, condition, best?.length ?? rows.length) ?? best;
     if (best !== undefined && best.length <= rows.length / 50) break;
   }
-  return best === undefined ? (fact as unknown as Row)[list] : best.map((place) => shown(rows[place] as Row, show));
-}
-
-function shown(row: Row, show: Converter): unknown {
-  const known = views.get(row);
-  if (known !== undefined) return known;
-  const view = show(row);
-  views.set(row, view);
-  return view;
+  return best === undefined ? (fact as unknown as Row)[list] : best.map((place) => (views[place] ??= show(rows[place])));
 }
 
 /** The places of the rows that meet a condition, in order; undefined if they are not fewer than `limit`. */
-function meeting(rows: readonly Row[], [field = "", how, ...values]: readonly string[], limit: number): readonly number[] | undefined {
-  const { last, before } = placesIn(rows, field);
+function meeting(
+  rows: readonly Row[],
+  fields: Map<string, Places>,
+  [field = "", how, ...values]: readonly string[],
+  limit: number,
+): readonly number[] | undefined {
+  const { last, before } = fields.get(field) ?? indexed(rows, field);
+  fields.set(field, { last, before });
   const [prefix = ""] = values;
   const texts = how === "startsWith" ? [...last.keys()].filter((text) => text.startsWith(prefix)) : new Set(values);
   const found: number[] = [];
@@ -178,20 +181,6 @@ function meeting(rows: readonly Row[], [field = "", how, ...values]: readonly st
     }
   }
   return found.sort((a, b) => a - b);
-}
-
-function placesIn(rows: readonly Row[], field: string): Places {
-  let fields = indexes.get(rows);
-  if (fields === undefined) {
-    fields = new Map();
-    indexes.set(rows, fields);
-  }
-  let places = fields.get(field);
-  if (places === undefined) {
-    places = indexed(rows, field);
-    fields.set(field, places);
-  }
-  return places;
 }
 
 function indexed(rows: readonly Row[], field: string): Places {
