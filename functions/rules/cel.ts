@@ -44,8 +44,14 @@ export function toCel(factId: string, value: unknown): unknown {
   return converters.get(factId)?.(value);
 }
 
+const empty = new Map<string, unknown>();
 /** The value of a fact of which nothing was read: its lists are empty. Stands for the facts that a rule merely uses. */
 export function emptyFact(factId: string): unknown {
+  if (!empty.has(factId)) empty.set(factId, nothingOf(factId));
+  return empty.get(factId);
+}
+
+function nothingOf(factId: string): unknown {
   const schema = [...facts, ...derivedFacts].find((fact) => fact.id === factId)?.schema;
   // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
   const shape = ((schema as any)?.def.shape ?? {}) as Record<string, z.ZodType>;
