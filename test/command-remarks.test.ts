@@ -14,6 +14,12 @@ test.each([
   ["while true; do iptables-save; done", ["while", "true"], false],
   ["watch -n 1 'ethtool -S ens5 | grep exceeded'", ["ethtool", "-S", "ens5"], true],
   ["watch -d conntrack -S", ["conntrack", "-S"], false],
+  ["while true; do date +%T; conntrack -S | grep -o 'insert_failed=[0-9]*'; done", ["conntrack", "-S"], true],
+  ["while true; do conntrack -L; done", ["while", "true"], false],
+  ["ip rule > /tmp/before; systemctl restart systemd-networkd; ip rule > /tmp/after", ["ip", "rule"], true],
+  ["nstat > /dev/null; sleep 30; nstat", ["nstat"], false],
+  ["iptables-save 2>&1", ["iptables-save"], false],
+  ["iptables-save >>/tmp/save 2>/dev/null", ["iptables-save"], true],
 ])("what stands before a command on its line is looked past: %s", (text, argv, filtered) => {
   expect(commandLine(text)).toMatchObject({ argv, filtered });
 });

@@ -6,7 +6,7 @@ import { isCalled } from "./node-name.ts";
 import { present } from "./present.ts";
 
 /**
- * Answers to ARP requests that somebody sent with arping. netcheck itself sends none: a node is only read.
+ * Answers to ARP requests that somebody sent with arping, or for IPv6 with ndisc6. netcheck itself sends none: a node is only read.
  *
  *     Unicast reply from 10.0.0.5 [52:54:00:11:22:33]  0.741ms
  */
@@ -36,15 +36,20 @@ const HABETS = /^\d{1,6} bytes from (\S{3,24}) \(([^)\s]{3,40})\): index=/;
 const HEARD_REPLY = /\breply (\d{1,3}(?:\.\d{1,3}){3}) is-at ([\da-f:]{11,17})\b/i;
 const HEARD_REQUEST = /(?:^|\s)([\da-f:]{17}) (?:\(.{1,40}?\) )?> .{0,120}?\bwho-has \S{1,40}(?: \(\S{1,40}\))? tell (\d{1,3}(?:\.\d{1,3}){3})\b/i;
 const MAX_HEARD = 500;
+// ndisc6: "Target link-layer address: 52:54:00:11:22:33", and in the next line " from fe80::1", the address that was asked for
+const TARGET = /^Target link-layer address: ([\da-fA-F:]{11,17})$/;
+const FROM = /^from ([\da-fA-F:.]{2,45})(?:%\S{1,15})?$/;
+const NDISC_FRAME = /^(?:Soliciting .*|Timed out\.?|No response\.?|\(\d{1,3}\/\d{1,3}\).*)$/;
 const FRAME =
   /^(?:ARPING .*|Sent \d{1,9} probe.*|Received \d{1,9} (?:response|reply|repl).*|--- .* statistics ---|\d{1,9} packets transmitted, .*|rtt min\/avg.*|Timeout|Interface ".{1,15}" is down)$/;
 
 export const arping = defineFact({
   id: "arping",
-  title: "Answers to ARP requests (arping)",
+  title: "Answers to ARP requests (arping, ndisc6)",
   commands: [],
   recognize(argv): View | undefined {
     if (argv[0] === "tcpdump") return { format: "heard", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0 };
+    if (argv[0] === "ndisc6" && argv.length > 2) return { format: "ndisc", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
     if (argv[0] !== "arping" || argv.length < 2) return undefined;
     return { format: hasLetter(argv, "D") ? "duplicate" : "ask", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
@@ -58,8 +63,20 @@ export const arping = defineFact({
       optionValue(argv, "-I", "-i", "--interface") ??
       argv[argv.findIndex((word) => view.format === "heard" && /^-[a-zA-Z]{1,8}i$/.test(word)) + 1 || argv.length];
     if (view.format === "heard") return unparsed.with({ rows: heardIn(text, name === "any" ? undefined : name) });
+    // of ndisc6: the address stands in the line behind
+    let told: { line: number; mac: string } | undefined;
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim();
+      if (view.format === "ndisc") {
+        const mac = readMac(TARGET.exec(bare)?.[1] ?? "");
+        const from = FROM.exec(bare)?.[1]?.toLowerCase();
+        if (mac !== undefined) told = { line, mac };
+        else if (told !== undefined && from !== undefined && readFamily(from, "ipv6") === "ipv6") {
+          rows.push({ ...told, address: from, ...present({ interface: argv.at(-1) }), duplicateCheck: false, ...(isCalled(names, from) ? { own: true } : {}) });
+          told = undefined;
+        } else if (!NDISC_FRAME.test(bare) && !isPromptLine(content)) unparsed.add(line, content);
+        continue;
+      }
       const iputils = IPUTILS.exec(bare);
       const habets = iputils === null ? HABETS.exec(bare) : null;
       const address = iputils?.[1] ?? habets?.[2];

@@ -35,6 +35,7 @@ type DumpedMap = BpfMapDump["maps"][number];
 // `map dump name` of several maps puts each under its own header, `map dump id` none.
 const HEADER = /^\s*(\d{1,10}):\s+[a-z][a-z0-9_]{1,40}(?:\s+name [\w.]{1,64})?(?:\s+flags 0x[0-9a-f]{1,16})?$/;
 const FOUND = /^Found (\d{1,10}) elements?$/;
+const NUMBER_ALONE = /^\s{0,40}(?:Found \d{1,10} elements?|\d{1,10})\s{0,40}$/;
 const GONE =
   /^(?:Error: )?(?:bpf obj get \(.{1,4096}\)|get (?:map )?by id \(\d{1,10}\)|can't get (?:map )?info by id \(\d{1,10}\)): No such file or directory$/;
 
@@ -59,9 +60,11 @@ export const bpfMapDump = defineFact({
   schema: BpfMapDump,
   // A pin or an id that does not exist is an answer: there is no such map.
   answered: (input) => bpftoolAnswered(input) || /: No such file or directory/.test(`${input.text.slice(0, 2000)} ${input.stderr.slice(0, 2000)}`),
-  parse({ text: given, argv }) {
+  parse({ text: given, argv, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const text = withoutPromptLines(given);
+    // that alone is read by the fact line-count
+    if (pipe !== "" && NUMBER_ALONE.test(text)) return unparsed.with({ rows: [], maps: [] });
     const [by, which] = bpftoolCall(argv)?.rest ?? [];
     const named = { map: `${by ?? ""} ${which ?? ""}`.trim(), ...(by === "id" && asInteger(which) !== undefined ? { mapId: Number(which) } : {}) };
     const map = { ...named, ...(by === "pinned" && which !== undefined ? { pinned: which } : {}) };

@@ -76,7 +76,8 @@ interface Sources {
     counts: readonly (Row & { map: string; entries: number })[];
     maps: readonly (Row & { name: string; entries?: number; errors?: number })[];
   };
-  readonly "bpf-map"?: { rows: readonly (Row & { name?: string; maxEntries?: number })[] };
+  readonly "bpf-map"?: { rows: readonly (Row & { id: number; type: string; name?: string; maxEntries?: number })[] };
+  readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
 }
@@ -84,7 +85,9 @@ interface Sources {
 export const ciliumAgent = defineDerivedFact<CiliumAgent>({
   id: "cilium-agent",
   title: "The Cilium agent of this node: what fails, and how full its BPF maps are",
-  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event"],
+  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event", "line-count"],
+  optional: ["line-count"],
+  inPart: ["line-count"],
   schema: CiliumAgent,
   derive(values) {
     const sources = values as Sources;
@@ -156,10 +159,21 @@ function counts(sources: Sources): CiliumAgent["maps"] {
   const listed = (sources["cilium-map"]?.maps ?? []).flatMap((row) =>
     row.entries === undefined || row.entries === 0 ? [] : [{ row, name: row.name, entries: row.entries }],
   );
-  return [...counted, ...listed].flatMap(({ row, name, entries }) => {
+  const dumped = (sources["line-count"]?.rows ?? []).flatMap((row) => (row.of === "elements" ? dumpedMap(row, sources) : []));
+  return [...counted, ...listed, ...dumped].flatMap(({ row, name, entries }) => {
     const max = capacity(name);
     return max === undefined || max === 0 ? [] : [{ ...placeOf(row), map: name.replace(/^cilium_/, ""), pressure: entries / max, source: "count" as const }];
   });
+}
+
+/** A map whose elements were counted by a dump. One that throws out its oldest element when it is full loses connections, or else nothing that matters. */
+function dumpedMap({ map = "", count, ...row }: Row & { map?: string; count: number }, sources: Sources): { row: Row; name: string; entries: number }[] {
+  const maps = sources["bpf-map"]?.rows ?? [];
+  const [by, which = ""] = map.split(" ");
+  const name = by === "id" ? maps.find((other) => String(other.id) === which)?.name : which.split("/").at(-1);
+  const kind = maps.find((other) => other.name !== undefined && name?.startsWith(other.name))?.type;
+  const isCilium = name?.startsWith("cilium_") && (kind !== "lru_hash" || /^cilium_(?:ct|snat)/.test(name));
+  return name !== undefined && isCilium ? [{ row, name, entries: count }] : [];
 }
 
 function fullMap(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["maps"] {

@@ -15,7 +15,7 @@ import { present } from "./present.ts";
 const Source = z.object({
   /** The line that says whether it is in step. */
   line: z.int(),
-  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd"; "query" where a program only asked a server for the time. */
+  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd", "timesyncd"; "query" where a program only asked a server for the time. */
   source: z.string(),
   synchronized: z.boolean(),
   /** Seconds that the clock is away from the source's time, without a sign. */
@@ -89,6 +89,7 @@ export const clock = defineFact({
         return hasOption(argv, "--value", "-P") ? undefined : { format: "show", complete: !one, scope: "kernel", rank: 2 };
       }
       // bare, it is what people type
+      if (command === "timesync-status") return { format: "timesync", complete: true, scope: "timesyncd", rank: 1 };
       return command === "status" ? { format: "timedatectl", complete: true, scope: "kernel", rank: 1 } : undefined;
     }
     if (program === "chronyc") {
@@ -150,6 +151,7 @@ export const clock = defineFact({
     }
     if (view.format === "tracking") fromTracking(fields, value);
     else if (view.format === "adjtimex") fromAdjtimex(fields, value);
+    else if (view.format === "timesync") fromTimesyncd(fields, value);
     else fromTimedatectl(fields, value);
     // servers, all of them read, and none is followed
     const [first] = value.servers;
@@ -207,6 +209,18 @@ function fromTracking(fields: Fields, value: Clock): void {
       stratum: stratum !== undefined && /^\d{1,2}$/.test(stratum.value) ? Number(stratum.value) : undefined,
     }) satisfies Source,
   );
+}
+
+/** `Server: 192.0.2.7 (ntp.example.net)`, `Packet count: 0`: what systemd-timesyncd has heard from the server that it asks. */
+function fromTimesyncd(fields: Fields, value: Clock): void {
+  const [server, packets] = [fields.get("Server"), fields.get("Packet count")];
+  if (packets === undefined || !/^\d{1,10}$/.test(packets.value)) return;
+  const heard = packets.value !== "0";
+  // a leap status stands there as soon as it has heard one
+  const leap = fields.get("Leap")?.value;
+  value.rows.push({ line: packets.line, source: "timesyncd", synchronized: heard && leap !== undefined && !/^not synchroni[sz]ed$/i.test(leap) });
+  const name = /(\S{1,80}?)\)?$/.exec((server?.value ?? "").replace("(", ""))?.[1];
+  if (server !== undefined && name !== undefined) value.servers.push({ line: server.line, name, selected: heard, reachable: heard });
 }
 
 function fromAdjtimex(fields: Fields, value: Clock): void {

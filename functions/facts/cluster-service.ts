@@ -21,18 +21,32 @@ const NodePort = z.object({
   /** Of the nodes. */
   port: z.int(),
 });
+/** An address at which a service is offered: its own, an external one, that of a load balancer. */
+const Address = z.object({
+  line: z.int(),
+  name: z.string(),
+  namespace: z.string().optional(),
+  address: z.string(),
+  /** "tcp", "udp" or "sctp". */
+  protocol: z.string(),
+  /** Of the service. */
+  port: z.int(),
+});
 /**
  *     NAME         ENDPOINTS             AGE
  *     kubernetes   192.168.57.7:6443     10d
  */
 const Endpoint = z.object({
   line: z.int(),
+  /** The service's; of an EndpointSlice without the five letters that Kubernetes adds. */
   name: z.string(),
   namespace: z.string().optional(),
   address: z.string(),
   port: z.int().optional(),
+  /** The table names some of the service's endpoints only. */
+  more: z.boolean().optional(),
 });
-const Services = z.object({ nodePorts: z.array(NodePort), endpoints: z.array(Endpoint) });
+const Services = z.object({ nodePorts: z.array(NodePort), addresses: z.array(Address), endpoints: z.array(Endpoint) });
 type Services = z.infer<typeof Services>;
 
 const KIND = /^(?:svc|services?|ep|endpoints?|endpointslices?(?:\.discovery\.k8s\.io)?)$/;
@@ -41,10 +55,12 @@ const HEADER =
   /^(?:NAMESPACE\s+)?NAME\s+(?:TYPE|LABELS|CLUSTER[-_]IP|ENDPOINTS|ADDRESSTYPE)\b|^No resources found|^Warning: v1 Endpoints is deprecated|^\.\.\.$|^Error from server/;
 const TYPE = /^(?:ClusterIP|NodePort|LoadBalancer|ExternalName)$/;
 const NAME = /^(?:[a-z]{1,20}(?:\.discovery\.k8s\.io)?\/)?([a-z0-9][a-z0-9.-]{0,252})$/;
-const PORT = /^\d{1,5}(?::(\d{1,5}))?\/(TCP|UDP|SCTP)$/;
+const PORT = /^(\d{1,5})(?::(\d{1,5}))?\/(TCP|UDP|SCTP)$/;
 /** The API shows three of them: "10.1.0.7:53,10.1.0.9:53,10.1.0.7:9153 + 3 more...". */
 const ENDPOINT = /^\[?([\d.]{7,15}|[\da-f:]{2,39})\]?:(\d{1,5})$/;
 const AGE = /^(?:[\ddhmsy]{1,16}|<invalid>|<unknown>)$/;
+/** What Kubernetes adds to the name of a service's slice: letters and digits of which no word can be made. */
+const SLICE_SUFFIX = /-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** A service has no more ports than this in a table that is worth reading. */
 const MAX_PARTS = 200;
 
@@ -53,25 +69,27 @@ export const clusterService = defineFact({
   title: "Services of the cluster with their NodePorts, and their endpoints (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const at = argv.indexOf("get");
+    const at = argv.findIndex((word) => word === "get" || word === "describe");
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
     const kinds = argv.find((word, i) => i > at && !word.startsWith("-") && !WITH_VALUE.test(argv[i - 1] as string))?.split(",", 5);
     const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
     if (kinds?.every((kind) => KIND.test(kind.split("/", 1)[0] as string)) !== true || (output !== undefined && !/(?:^|=|-o)wide$/.test(output)))
       return undefined;
-    return { format: "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+    return { format: argv[at] === "describe" ? "description" : "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: Services,
-  parse({ text, argv }) {
+  parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
-    const found: Services = { nodePorts: [], endpoints: [] };
+    const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
     const asked = namespaceOf(argv);
+    if (view.format === "description") return unparsed.with({ ...found, nodePorts: fromDescription(text, asked) });
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       if (HEADER.test(content) || isPrompt(raw) || isPromptLine(raw)) continue;
       const row = fromTable(content.split(/\s+/, 12), line, asked);
       if (row === undefined) unparsed.add(line, raw);
       found.nodePorts.push(...(row?.nodePorts ?? []));
+      found.addresses.push(...(row?.addresses ?? []));
       found.endpoints.push(...(row?.endpoints ?? []));
     }
     return unparsed.with(found);
@@ -85,6 +103,23 @@ function namespaceOf(argv: readonly string[]): string | undefined {
   return at === -1 ? joined : argv[at + 1];
 }
 
+/** `Name: web`, `Namespace: shop`, `NodePort: http 30080/TCP`, of one service or of several. All other lines are about other things. */
+function fromDescription(text: string, asked: string | undefined): Services["nodePorts"] {
+  const found: Services["nodePorts"] = [];
+  let [name, namespace] = ["", asked];
+  for (const { line, text: content } of lines(text)) {
+    const [, key, value = ""] = DESCRIBED.exec(content) ?? [];
+    const [, port, protocol = ""] = DESCRIBED_PORT.exec(value.trim()) ?? [];
+    if (key === "Name") [name, namespace] = [value.trim(), asked];
+    else if (key === "Namespace") namespace = value.trim();
+    else if (key === "NodePort" && port !== undefined && name !== "")
+      found.push(present({ line, name, namespace, protocol: protocol.toLowerCase(), port: Number(port) }));
+  }
+  return found;
+}
+const DESCRIBED = /^(Name|Namespace|NodePort):\s{1,40}(\S.{0,300})$/;
+const DESCRIBED_PORT = /^(?:\S{1,63}\s{1,20})?(\d{1,5})\/(TCP|UDP|SCTP)$/;
+
 /** The row of a service or of its endpoints, with a namespace in front or without; undefined if it is neither. */
 function fromTable(words: readonly string[], line: number, asked: string | undefined): Services | undefined {
   const owner = (at: number): { line: number; name: string; namespace?: string } | undefined => {
@@ -97,21 +132,28 @@ function fromTable(words: readonly string[], line: number, asked: string | undef
     // before 1.8 without the type; a service without ports has none to tell
     const service = owner(type > 0 ? type - 1 : ports - 3);
     if (service === undefined || (ports < 0 && words[type + 3] !== "<none>")) return undefined;
-    const nodePorts = (words[ports] ?? "").split(",", MAX_PARTS).flatMap((part) => {
-      const [, port, protocol = ""] = PORT.exec(part) ?? [];
-      return port === undefined ? [] : [{ ...service, protocol: protocol.toLowerCase(), port: Number(port) }];
+    const offered = [words[ports - 2] ?? "", ...(words[ports - 1] ?? "").split(",", MAX_PARTS)].filter((word) => addressFamily(word) !== undefined);
+    const parts = (words[ports] ?? "").split(",", MAX_PARTS).flatMap((part) => {
+      const [, port, nodePort, protocol = ""] = PORT.exec(part) ?? [];
+      return port === undefined ? [] : [{ port: Number(port), nodePort, protocol: protocol.toLowerCase() }];
     });
-    return { nodePorts, endpoints: [] };
+    return {
+      nodePorts: parts.flatMap(({ nodePort, protocol }) => (nodePort === undefined ? [] : [{ ...service, protocol, port: Number(nodePort) }])),
+      addresses: parts.flatMap(({ port, protocol }) => offered.map((address) => ({ ...service, address, protocol, port }))),
+      endpoints: [],
+    };
   }
   const slice = words.findIndex((word) => word === "IPv4" || word === "IPv6");
   const list = slice > 0 ? slice + 2 : words.findIndex((word) => word === "<none>" || word.split(",", MAX_PARTS).every((part) => ENDPOINT.test(part)));
   // "6443", "53,9153", "<unset>"
   const shared = slice > 0 && /^\d{1,5}$/.test(words[slice + 1] ?? "") ? words[slice + 1] : undefined;
-  const service = owner((slice > 0 ? slice : list) - 1);
+  const named = owner((slice > 0 ? slice : list) - 1);
+  const service = named === undefined || slice < 1 ? named : { ...named, name: named.name.replace(SLICE_SUFFIX, "") };
   if (service === undefined || !AGE.test(words.at(-1) ?? "")) return undefined;
+  const more = words[list + 1] === "+" ? (true as const) : undefined;
   const endpoints = (words[list] ?? "").split(",", MAX_PARTS).flatMap((part) => {
     const [, host = part, port = shared] = ENDPOINT.exec(part) ?? [];
-    return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port) })];
+    return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port), more })];
   });
-  return { nodePorts: [], endpoints };
+  return { nodePorts: [], addresses: [], endpoints };
 }

@@ -2,7 +2,7 @@
 export interface CommandLine {
   /** Program (base name) and arguments; empty if nothing could be made of it. */
   readonly argv: readonly string[];
-  /** True if the output went through a filter (`| grep`, `| head`): it may miss lines. */
+  /** True if the output went through a filter (`| grep`, `| head`), or into a file: it may miss lines. */
   readonly filtered: boolean;
   /** True if it went through `sort` or the like: the lines do not stand in the order in which they were printed. */
   readonly sorted: boolean;
@@ -46,10 +46,11 @@ const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "s
 function insideLoop(all: readonly string[]): readonly string[] {
   const start = all.indexOf("do");
   if (!LOOPS.has(all[0] ?? "") || start === -1 || all.some((word) => word.includes("$"))) return all;
-  return all.slice(start + 1).some((word) => COUNTING.has(baseName(word))) ? all.slice(start + 1) : all;
+  const inside = all.slice(start + 1);
+  return inside.some((word) => COUNTING.has(baseName(word))) || (inside.includes("conntrack") && inside.includes("-S")) ? inside : all;
 }
 const LOOPS = new Set(["while", "until", "for"]);
-const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat"]);
+const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat", "nf_conntrack"]);
 
 /** The words behind such remarks. What a remark printed stands in the output as a line that no fact reads. */
 function behindRemarks(all: readonly string[]): string[] {
@@ -92,7 +93,9 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
   const sorted = cut !== -1 && all.some((word, i) => i >= cut && word === "|" && ORDERING.has(baseName(all[i + 1] ?? "")));
   let filtered = cut !== -1 && all[cut] === "|" && !HARMLESS.test(all.slice(cut).join(" "));
-  let rest = withoutRedirections(cut === -1 ? all : all.slice(0, cut));
+  const shown = cut === -1 ? all : all.slice(0, cut);
+  filtered = filtered || (typeof command === "string" && isKept(shown));
+  let rest = withoutRedirections(shown);
   let foreign = false;
   for (let step = 0; step < 16 && rest.length > 0; step++) {
     const program = baseName(rest[0] as string);
@@ -208,6 +211,15 @@ function withoutRedirections(argv: readonly string[]): string[] {
   return argv.filter((word, i) => !REDIRECTION.test(word) && !/^(?:\d|&)?(?:>>?\|?|<)$/.test(argv[i - 1] ?? ""));
 }
 const REDIRECTION = /^(?:\d|&)?[<>]/;
+
+/** True if what the command prints goes into a file: `ip rule > /tmp/before`. */
+function isKept(argv: readonly string[]): boolean {
+  return argv.some((word, i) => {
+    const [, file = ""] = /^[1&]?>>?\|?(.{0,4096})$/.exec(word) ?? [undefined, "&"];
+    const target = file === "" ? (argv[i + 1] ?? "&") : file;
+    return !target.startsWith("&") && target !== "/dev/null";
+  });
+}
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 

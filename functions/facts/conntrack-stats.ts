@@ -111,8 +111,19 @@ export const conntrackStats = defineFact({
     let vertical: (Counts & Row) | undefined;
     let seen = new Set<string>();
     let header: (Counter | undefined)[] | undefined;
+    // `| grep -o 'insert_failed=[0-9]*'`: CPUs without a number; what else is printed (the time, a prompt) parts the samples
+    const bare: Cpu[][] = [];
+    let open = false;
     for (const { line, text: content } of lines(text)) {
       const first = content.trimStart();
+      const single = WORD.test(first) ? cpuRow(`cpu=0 ${first}`, line) : undefined;
+      if (single !== undefined) {
+        if (!open) bare.push([]);
+        bare.at(-1)?.push(single);
+        open = true;
+        continue;
+      }
+      open = false;
       if (view.format === "count" && /^\d{1,10}$/.test(first)) counts.push({ line, count: Number(first) });
       else if (view.format === "proc" && first.startsWith("entries")) header = headerOf(first);
       else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
@@ -143,6 +154,16 @@ export const conntrackStats = defineFact({
           if (counter !== undefined) vertical[counter] = Number(pair[2]);
         } else if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
       }
+    }
+    const [before, after] = [bare[0], bare.at(-1)];
+    if (rows.length === 0 && before !== undefined && after !== undefined) {
+      // a filter may show another number of lines each time
+      const alike = before !== after && before.length === after.length;
+      const now = totalsOf(after);
+      const totals = alike ? grown(totalsOf(before), now) : now;
+      // what was not shown did not stand still
+      for (const counter of ["invalid", "insertFailed", "drop", "earlyDrop"] as const) if (after[0]?.[counter] === undefined) delete totals[`${counter}Delta`];
+      return unparsed.with({ rows: after.map((row, cpu) => ({ ...row, cpu })), totals: [totals], counts });
     }
     const [last] = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
     const totals = last === undefined ? [] : [earlier === undefined ? last : grown(earlier, last)];

@@ -131,6 +131,8 @@ export interface Fact<T = unknown> {
   readonly provenBy?: { readonly from: readonly string[]; readonly proves: (own: T | undefined, values: Readonly<Record<string, any>>) => boolean };
   /** It is about what programs met with, wherever they ran: an output of a pod (`kubectl exec`, `ip netns exec`) counts, too. */
   readonly anywhere?: true;
+  /** It is about pods, which have sockets and counters of their own: only outputs of a pod count. */
+  readonly elsewhere?: true;
   /**
    * It holds lines of logs. Nobody has a log from its beginning: where it is optional, a part of it leaves no more open than none. "newest": it is about the
    * newest lines alone, so that a pipe which keeps them (`| tail`) leaves nothing out.

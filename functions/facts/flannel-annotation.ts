@@ -4,18 +4,20 @@ import { addressFamily, parseMac } from "./ip-address.ts";
 import { isCalled } from "./node-name.ts";
 
 /**
- * What flannel wrote about a node into the cluster, as people paste it: the other nodes send to this hardware address. netcheck itself never asks the cluster.
+ * What flannel or Calico wrote about a node into the cluster, as people paste it: the other nodes send to this hardware address. netcheck itself never asks the cluster.
  *
  *     flannel.alpha.coreos.com/backend-data: '{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}'
  *     flannel.alpha.coreos.com/public-ip: 10.20.0.12
+ *     projectcalico.org/IPv4Address: 10.20.0.12/24
+ *     projectcalico.org/VXLANTunnelMACAddr: 66:0d:18:52:c9:7e
  */
 const Annotation = z.object({
   line: z.int(),
-  /** Device of the node: "flannel.1", of the IPv6 annotation "flannel-v6.1". */
+  /** Device of the node: "flannel.1", of the IPv6 annotation "flannel-v6.1"; "vxlan.calico". */
   interface: z.string(),
   /** Of that device, as the cluster has it. */
   mac: z.string(),
-  /** Address of the node, where its annotation was printed behind the other. */
+  /** Address of the node, where its annotation was printed, too. */
   address: z.string().optional(),
   /** Whose it is, where the command names one node (`kubectl get node wk-1 -o yaml`) or a description begins with its name. */
   node: z.string().optional(),
@@ -26,6 +28,8 @@ const Annotations = z.object({ rows: z.array(Annotation) });
 type Annotation = z.infer<typeof Annotation>;
 
 const MAC = /VtepMAC\\{0,3}"\s{0,3}:\s{0,3}\\{0,3}"([0-9a-f:]{17})/i;
+const CALICO_MAC = /projectcalico\.org\/VXLANTunnelMACAddr"?\s{0,40}[:=]\s{0,40}['"]?([0-9a-f:]{17})/i;
+const CALICO_ADDRESS = /projectcalico\.org\/IPv4Address"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** Options of kubectl with a value in the next word. */
@@ -38,7 +42,7 @@ const ADDRESS_V6 = /flannel\.alpha\.coreos\.com\/public-ipv6"?\s{0,40}[:=]\s{0,4
 
 export const flannelAnnotation = defineFact({
   id: "flannel-annotation",
-  title: "Hardware addresses of flannel's devices as the cluster has them (pasted only)",
+  title: "Hardware addresses of flannel's and Calico's devices as the cluster has them (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
     if (!/^(?:kubectl|oc|k3s|microk8s)$/.test(argv[0] ?? "")) return undefined;
@@ -53,19 +57,25 @@ export const flannelAnnotation = defineFact({
   parse({ text, argv, names }) {
     const rows: Annotation[] = [];
     let node = namedNode(argv);
+    let calico: string | undefined;
     // the rest of a node's description is about other things
     for (const { line, text: content } of lines(text)) {
-      const mac = parseMac(MAC.exec(content)?.[1] ?? "");
+      const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content))?.[1] ?? "");
+      // Calico's address stands before: the names are sorted
+      calico = CALICO_ADDRESS.exec(content)?.[1] ?? calico;
+      const ofCalico = mac !== undefined && CALICO_MAC.test(content);
       const address = ADDRESS.exec(content)?.[1];
       node = DESCRIBED.exec(content)?.[1] ?? node;
       if (mac !== undefined)
         rows.push({
           line,
-          interface: `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
+          interface: ofCalico ? "vxlan.calico" : `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
           mac,
+          ...(ofCalico && calico !== undefined ? { address: calico } : {}),
           ...(node === undefined ? {} : { node }),
           ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
         });
+      if (ofCalico) calico = undefined;
       const v6 = ADDRESS_V6.exec(content)?.[1];
       const last = rows.findLastIndex((row) => row.interface.includes("-v6"));
       if (v6 !== undefined && last !== -1 && addressFamily(v6) === "ipv6") rows[last] = { ...(rows[last] as Annotation), address: v6.toLowerCase() };

@@ -36,6 +36,9 @@ const FormerCni = z.object({
   outside: z.array(Bridge),
   /** Where that range stands: flannel's device. */
   range: z.array(Bridge),
+  /** Routes through the tunnel of flannel's former backend that are more specific than the `wide` one through the device of its present one, which was made later. */
+  overtaking: z.array(Way),
+  wide: z.array(Way),
   /** Devices that hold the port of the tunnel which another CNI's agent could not switch on, as its log says. */
   holding: z.array(z.object({ line: z.int(), interface: z.string() })),
   /** What the agent's log says of it, and the device that is down for it. */
@@ -62,6 +65,9 @@ interface Sources {
 const RECENT = 3600;
 const BRIDGE = /^(?:cni0|cbr0|kube-bridge|weave)$/;
 const TUNNEL = /^(?:cilium_vxlan|flannel\.\d{1,8}|vxlan\.calico|antrea-tun0)$/;
+const TUNNEL_OF_FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
+/** flannel's WireGuard and its old udp backend have one route for all nodes. */
+const WIDE = /^flannel(?:-wg|-wg-v6|0)$/;
 const CLASH = /RTNETLINK answers: Address already in use|set interface (\S{1,15}).{0,30} (?:to UP state|up): [Aa]ddress already in use/;
 const OWN_PORT = /VXLAN config: .{0,40}Port=([1-9]\d{0,4}) /;
 /** Where the kernel has no other: flannel's and Cilium's own. */
@@ -100,6 +106,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
       pods: [...new Set(bridges.flatMap(({ met }) => met))].slice(0, 3).map(wayOf),
       ...twinsOf(values),
       ...outsideOf(values, running, absent.length > 0),
+      ...overtakingOf(main, values.link?.rows ?? []),
       ...holdersOf(values),
     };
   },
@@ -158,6 +165,30 @@ function outsideOf(values: Sources, running: ReadonlySet<string>, known: boolean
     (row) => row.family === "ipv4" && /^flannel\.\d{1,8}$/.test(row.interface) && bridges.every((own) => !within(row.address, prefixOf(own))),
   );
   return bridges.length === 0 || ranges.length === 0 ? none : { outside: bridges.map(bridgeOf), range: ranges.map(bridgeOf) };
+}
+
+/**
+ * flannel leaves the tunnel of its former backend, and its routes to single nodes, which are more specific than the one route of WireGuard. Of the two devices
+ * the one with the higher index was made later: it is the one in use.
+ *
+ *     10.42.0.0/16 dev flannel-wg scope link
+ *     10.42.3.0/24 via 10.42.3.0 dev flannel.1 onlink
+ */
+function overtakingOf(main: readonly (Route & Row)[], links: readonly Link[]): Pick<FormerCni, "overtaking" | "wide"> {
+  const made = new Map(links.flatMap((row) => (row.up && row.index !== undefined ? [[row.interface, row.index] as const] : [])));
+  const through = (pattern: RegExp): { row: Route & Row; index: number }[] =>
+    main.flatMap((row) => {
+      const index = pattern.test(row.interface ?? "") && !row.flags.includes("linkdown") ? made.get(row.interface ?? "") : undefined;
+      return index === undefined ? [] : [{ row, index }];
+    });
+  const present = through(WIDE);
+  const former = through(TUNNEL_OF_FLANNEL).filter(({ row }) => row.gateway !== undefined);
+  const overtakes = (one: { row: Route; index: number }, other: { row: Route; index: number }): boolean =>
+    one.index < other.index && longer(one.row.prefix, other.row.prefix) && within(one.row.prefix, other.row.prefix);
+  return {
+    overtaking: former.filter((one) => present.some((other) => overtakes(one, other))).map(({ row }) => wayOf(row)),
+    wide: present.filter((other) => former.some((one) => overtakes(one, other))).map(({ row }) => wayOf(row)),
+  };
 }
 
 /** The agent cannot switch its own tunnel on, because the kernel has given the port to the tunnel of another CNI. */

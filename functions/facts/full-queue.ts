@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import type { ListenQueue } from "./listen-queue.ts";
+import { placed } from "./placed.ts";
 
 /**
  * Sockets whose queue is full because their program does not keep up, and the counters of what was dropped for it.
@@ -31,6 +33,7 @@ type FullQueue = z.infer<typeof FullQueue>;
 type Counters = FullQueue["acceptCounters"];
 
 interface Sources {
+  readonly "listen-queue"?: { full: readonly (ListenQueue["full"][number] & Row)[]; risen: readonly (ListenQueue["risen"][number] & Row)[] };
   readonly nstat?: { rows: Counters };
   readonly socket?: {
     rows: readonly (Row & {
@@ -56,7 +59,9 @@ const FULL_BUFFER = 180_000;
 export const fullQueue = defineDerivedFact<FullQueue>({
   id: "full-queue",
   title: "Sockets whose queue is full, and the counters of what was dropped",
-  from: ["socket", "nstat"],
+  from: ["socket", "nstat", "listen-queue"],
+  // of a pod, where somebody asked one
+  optional: ["listen-queue"],
   schema: FullQueue,
   derive(values) {
     const sources = values as Sources;
@@ -85,6 +90,13 @@ export const fullQueue = defineDerivedFact<FullQueue>({
         result.receive.push({ ...about, ...(dropsDelta === undefined ? {} : { dropsDelta }) });
       }
     }
+    const pods = sources["listen-queue"];
+    for (const row of pods?.full ?? []) {
+      const { address, port, process, waiting, limit } = row;
+      if (limit < SMALL_BACKLOG) continue;
+      result.accept.push({ ...placed(row), protocol: "tcp", address, port, ...(process === undefined ? {} : { process }), waiting, limit });
+    }
+    result.acceptCounters.push(...(pods?.risen ?? []));
     return result;
   },
 });

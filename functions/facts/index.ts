@@ -59,6 +59,7 @@ import { lineCount } from "./line-count.ts";
 import { link } from "./link.ts";
 import { linkEvent } from "./link-event.ts";
 import { linkLocalRoute } from "./link-local-route.ts";
+import { listenQueue } from "./listen-queue.ts";
 import { localDns } from "./local-dns.ts";
 import { lostOverlay } from "./lost-overlay.ts";
 import { lostPeerRoute } from "./lost-peer-route.ts";
@@ -94,6 +95,7 @@ import { routeAnswer } from "./route-answer.ts";
 import { routeLookup } from "./route-lookup.ts";
 import { routeSearch } from "./route-search.ts";
 import { rule } from "./rule.ts";
+import { ruleRemoval } from "./rule-removal.ts";
 import { sar } from "./sar.ts";
 import { secondUplink } from "./second-uplink.ts";
 import { serviceAnswer } from "./service-answer.ts";
@@ -104,6 +106,7 @@ import { socketLb } from "./socket-lb.ts";
 import { socketSummary } from "./socket-summary.ts";
 import { softnet } from "./softnet.ts";
 import { staleServiceFlow } from "./stale-service-flow.ts";
+import { stuckSocket } from "./stuck-socket.ts";
 import { sysctl } from "./sysctl.ts";
 import { tc } from "./tc.ts";
 import { tcpMemory } from "./tcp-memory.ts";
@@ -154,6 +157,7 @@ export const facts: readonly AnyFact[] = [
   kernelLog,
   kubeProxy,
   lineCount,
+  listenQueue,
   link,
   lsof,
   module,
@@ -176,11 +180,13 @@ export const facts: readonly AnyFact[] = [
   routeSearch,
   routeAnswer,
   rule,
+  ruleRemoval,
   sar,
   serviceAnswer,
   socket,
   socketSummary,
   softnet,
+  stuckSocket,
   sysctl,
   tc,
   tool,

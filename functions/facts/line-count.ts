@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { bpftoolCall } from "./bpftool.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand } from "./ip-command.ts";
 import { isPrompt } from "./paste.ts";
@@ -8,13 +9,17 @@ import { isPrompt } from "./paste.ts";
  *
  *     $ conntrack -L | wc -l
  *     131066
+ *     $ bpftool map dump id 411 | tail -1
+ *     Found 65536 elements
  */
 const Count = z.object({
   line: z.int(),
   /** What each line stood for. */
-  of: z.enum(["connections", "neighbors"]),
+  of: z.enum(["connections", "neighbors", "elements"]),
   /** Of neighbours, where it was asked for one family. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
+  /** Of elements, how the command named their BPF map: "id 411", "pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2". */
+  map: z.string().optional(),
   count: z.int(),
 });
 const LineCount = z.object({ rows: z.array(Count) });
@@ -23,12 +28,15 @@ const TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrac
 const NUMBER = /^(\d{1,9})(?: \/\S{1,80})?$/;
 /** Says conntrack on stderr. */
 const SUMMARY = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,12} flow entries have been shown\.$/;
+const FOUND = /^Found (\d{1,9}) elements?$/;
+/** What leaves a number that is the one of the elements: an element may stand on several lines, but has one key. */
+const KEYS = /(?:^|\| )(?:[ef]?grep -[a-z]{0,3}c[a-z]{0,3} \S{0,4}key\S{0,4}|jq \S{0,4}length\S{0,2})$/;
 /** A number stands alone, but for a prompt and what conntrack adds: a listing has more lines. */
 const MAX_LINES = 6;
 
 export const lineCount = defineFact({
   id: "line-count",
-  title: "How many connections or neighbours there are, where only their number was kept (pasted only)",
+  title: "How many connections, neighbours or elements of a BPF map there are, where only their number was kept (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
     const [program = "", ...rest] = argv;
@@ -39,26 +47,35 @@ export const lineCount = defineFact({
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
       return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
+    const call = bpftoolCall(argv);
+    if (call?.object === "map" && call.command === "dump" && call.rest.length >= 2)
+      return { format: "elements", complete: false, scope: call.rest.slice(0, 2).join(" "), rank: 1 };
     const command = ipCommand(argv);
     // `nud all` counts what does not count towards the limit, too
     if (command?.object !== "neighbor" || command.json || command.family === undefined || command.filters.length > 0) return undefined;
     return { format: `neighbors ${command.family}`, complete: false, scope: command.family, rank: 1 };
   },
   schema: LineCount,
-  parse({ text, view }) {
+  parse({ text, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
-    const [of, family] = view.format.split(" ") as ["connections" | "neighbors", ("ipv4" | "ipv6")?];
+    const [of, family] = view.format.split(" ") as ["connections" | "neighbors" | "elements", ("ipv4" | "ipv6")?];
+    const read = (line: string): string | undefined => (of !== "elements" || KEYS.test(pipe) ? NUMBER : FOUND).exec(line)?.[1];
     const found: { line: number; count: number }[] = [];
     let seen = 0;
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim();
       if (bare === "" || isPrompt(bare) || SUMMARY.test(bare)) continue;
-      const number = NUMBER.exec(bare)?.[1];
+      const number = read(bare);
       if (++seen > MAX_LINES || number === undefined) return unparsed.with({ rows: [] });
       found.push({ line, count: Number(number) });
     }
     const [only] = found;
-    return unparsed.with({ rows: only === undefined || found.length > 1 ? [] : [{ ...only, of, ...(family === undefined ? {} : { family }) }] });
+    return unparsed.with({
+      rows:
+        only === undefined || found.length > 1
+          ? []
+          : [{ ...only, of, ...(family === undefined ? {} : { family }), ...(of === "elements" ? { map: view.scope } : {}) }],
+    });
   },
   whole: () => false,
 });

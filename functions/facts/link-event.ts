@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { epochOf } from "./log-time.ts";
 import { placed } from "./placed.ts";
 
 /**
@@ -18,10 +19,10 @@ const Event = z.object({
   age: z.number().optional(),
 });
 const Flap = z.object({
-  /** Line of the newest "down". */
+  /** Line of the newest "down"; of the newest "up" where the log has no "down" of the interface. */
   line: z.int(),
   interface: z.string(),
-  /** Changes to "down" within an hour before the collection. */
+  /** Changes to "down" within an hour before the collection. In a log that has only "up" of the interface each after the first tells of one. */
   downs: z.int(),
   /** Changes to "down" in the whole log whose age is not known. */
   undatedDowns: z.int(),
@@ -31,7 +32,7 @@ type Event = z.infer<typeof Event>;
 type Flap = z.infer<typeof Flap>;
 
 interface Sources {
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number; seconds?: number; time?: string } & Row)[] };
   readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
 }
 
@@ -67,6 +68,8 @@ const UP = new Set(["Gained", "connected", "up"]);
 
 /** The window within which changes count, in seconds. */
 const WINDOW = 3600;
+/** A driver may say twice that the line came up: once more when it has agreed on the speed. A line that was really lost is back after more seconds than these. */
+const ONE_START = 30;
 const MAX_ROWS = 1000;
 
 export const linkEvent = defineDerivedFact({
@@ -77,11 +80,15 @@ export const linkEvent = defineDerivedFact({
   schema: LinkEvents,
   derive(values: Sources) {
     const rows: (Event & Row)[] = [];
+    // seconds by the kernel's clock, to compare two lines of one log
+    const times = new Map<Event, number | undefined>();
     for (const entry of values["kernel-log"]?.rows ?? []) {
-      const { message, age } = entry;
+      const { message, age, seconds, time } = entry;
       const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
       if (found === undefined || rows.length >= MAX_ROWS) continue;
-      rows.push({ ...placed(entry), ...found, ...(age === undefined ? {} : { age }) });
+      const row = { ...placed(entry), ...found, ...(age === undefined ? {} : { age }) };
+      rows.push(row);
+      times.set(row, seconds ?? (time === undefined ? undefined : epochOf(time, 0)));
     }
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));
@@ -93,12 +100,17 @@ export const linkEvent = defineDerivedFact({
       rows.push({ ...placed(entry), interface: match[1] as string, event, ...(entry.age === undefined ? {} : { age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();
-    let latest = new Map<string, "down" | "up">();
+    // a restarted NetworkManager says again that the line is there; a driver says so when it comes up
+    const fallen = new Set(rows.flatMap((row) => (row.event === "down" || !told.has(row.interface) ? [row.interface] : [])));
+    const latest = new Map<string, Event>();
     for (const row of rows) {
+      const before = latest.get(row.interface);
+      latest.set(row.interface, row);
       // a bond and its driver both tell of the same change
-      const changed = latest.get(row.interface) !== row.event;
-      latest = latest.set(row.interface, row.event);
-      if (row.event !== "down" || !changed) continue;
+      const lost = fallen.has(row.interface)
+        ? row.event === "down" && before?.event !== "down"
+        : before !== undefined && (times.get(row) ?? 0) - (times.get(before) ?? Number.POSITIVE_INFINITY) > ONE_START;
+      if (!lost) continue;
       const known = interfaces.get(row.interface);
       const recent = row.age !== undefined && row.age < WINDOW ? 1 : 0;
       const undated = row.age === undefined ? 1 : 0;

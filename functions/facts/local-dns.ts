@@ -18,7 +18,7 @@ const LocalDns = z.object({
       address: z.string(),
       /** rule: packets to it are kept from connection tracking. kubelet: pods are told to ask it. */
       by: z.enum(["rule", "kubelet"]),
-      /** "yes" or "no": some interface has the address. "unknown": not all addresses were seen, and it is not among them. */
+      /** "yes" or "no": some interface has the address. "unknown": not all addresses were seen, it is not among them, and nobody asked for the cache's device in vain. */
       present: z.enum(["yes", "no", "unknown"]),
       /** "yes" or "no": a program listens on UDP port 53 of it. "unknown": not all listeners were seen, and it is not among them. */
       listening: z.enum(["yes", "no", "unknown"]),
@@ -42,8 +42,11 @@ interface Sources {
   };
   readonly "resolv-conf"?: { clusterDns: readonly (Row & { address: string })[] };
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
+  readonly "absent-device"?: { rows: readonly { interface: string }[] };
 }
 
+/** The device that a cache makes for its address. */
+const DEVICE = /^(?:nodelocaldns|localdns)$/;
 const ANY = new Set(["0.0.0.0", "*", "::"]);
 /** Programs that are, or hold, a kubelet: of a node without one nobody tells pods anything. */
 const KUBELET = /^(?:kubelet|hyperkube|k3s|rke2|kubelite|k0s)/;
@@ -52,8 +55,8 @@ const ARGUMENT = /(?:^|\s)--cluster-dns[= ]["']?([0-9a-fA-F.:,]{3,400})(?=["']?(
 export const localDns = defineDerivedFact<LocalDns>({
   id: "local-dns",
   title: "DNS cache on a link-local address of the node: its rules, its address, its listener",
-  from: ["iptables", "address", "socket", "resolv-conf", "process"],
-  optional: ["process"],
+  from: ["iptables", "address", "socket", "resolv-conf", "process", "absent-device"],
+  optional: ["process", "absent-device"],
   schema: LocalDns,
   derive: (values, whole) => derive(values as Sources, whole),
   enough: (values, whole) => enough(values as Sources, whole),
@@ -85,6 +88,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
   const held = new Map((sources.address?.rows ?? []).map((row) => [row.address, row]));
   const listeners = (sources.socket?.rows ?? []).filter((row) => row.protocol === "udp" && row.port === 53);
   const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "udp" && row.listening);
+  const noDevice = (sources["absent-device"]?.rows ?? []).some((row) => DEVICE.test(row.interface));
   const known = (seen: boolean, all: boolean): Known => (seen ? "yes" : all ? "no" : "unknown");
   const describe = (row: Row, address: string, by: "rule" | "kubelet"): LocalDns["rows"][number] => {
     const own = held.get(address);
@@ -94,7 +98,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
       address,
       by,
       // who listens on an address has it
-      present: known(own !== undefined || listeners.some((socket) => socket.address === address), whole.has("address")),
+      present: known(own !== undefined || listeners.some((socket) => socket.address === address), whole.has("address") || noDevice),
       listening: known(listening, listed),
       ...(own === undefined ? {} : { addressLine: own.line, ...(own.output === undefined ? {} : { addressOutput: own.output }) }),
     };

@@ -22,12 +22,15 @@ const Removal = z.object({
   interface: z.string().optional(),
   age: z.number().optional(),
 });
-const NetworkdRemoval = z.object({ rows: z.array(Removal) });
+/** A rule that somebody saw go, whoever took it away, where no rule has its place now. */
+const Watched = z.object({ line: z.int(), priority: z.int() });
+const NetworkdRemoval = z.object({ rows: z.array(Removal), watched: z.array(Watched) });
 type Removal = z.infer<typeof Removal> & Row;
 
 interface Sources {
   readonly rule?: { rows: readonly Rule[] };
   readonly route?: { rows: readonly Route[] };
+  readonly "rule-removal"?: { rows: readonly (Row & { priority: number })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
 }
 
@@ -44,8 +47,8 @@ const DEVICES = /^(?:eni[0-9a-f]{11}|cali[0-9a-f]{11}|lxc|cilium_|flannel|cni0|k
 export const networkdRemoval = defineDerivedFact({
   id: "networkd-removal",
   title: "Rules and routes of others that systemd-networkd removed",
-  from: ["agent-log", "rule", "route"],
-  optional: ["agent-log", "route"],
+  from: ["agent-log", "rule", "route", "rule-removal"],
+  optional: ["agent-log", "route", "rule-removal"],
   schema: NetworkdRemoval,
   derive(values: Sources, whole) {
     const rows: Removal[] = [];
@@ -63,7 +66,10 @@ export const networkdRemoval = defineDerivedFact({
       // that it is not there, only all of them tell
       if (!there && whole.has(removed.kind)) rows.push({ ...placed(entry), ...removed, ...present({ age: entry.age }) });
     }
-    return { rows };
+    const watched = (values["rule-removal"]?.rows ?? [])
+      .filter((row) => whole.has("rule") && rules.length > 0 && !rules.some((rule) => rule.priority === row.priority))
+      .map((row) => ({ ...placed(row), priority: row.priority }));
+    return { rows, watched };
   },
 });
 

@@ -83,6 +83,8 @@ const BOND_MEMBER = /^(?:slave|member) (\S{1,255}): (enabled|disabled)$/;
 // Settings and loads of a bond that nothing is concluded from.
 const BOND_REST =
   /^(?:bond may use recirculation|bond-hash-basis|bond-hash-algorithm|bond_hash|lacp_negotiated|lb_output action|all (?:slaves|members) active|updelay|downdelay|(?:up|down)delay expires in|next rebalance|lacp_fallback_ab|active-backup primary|may_enable|bond-detect-mode|bond-miimon-interval|bond-miimon|hash -?\d{1,5}):?\s.{1,200}$/;
+/** `ovs-vsctl show; ovs-appctl bond/show` on one line: where the answer of the second begins. */
+const BONDS_BEHIND = /^[ \t]{0,8}(?:-{4} \S{1,255} -{4}|bond\s{1,8}type\s{1,8}(?:recircID\s{1,8})?(?:slaves|members))[ \t]{0,80}$/im;
 const LIST_HEADING = /^bond\s+type\s+(?:recircID\s+)?(?:slaves|members)$/i;
 const LIST_ROW = new RegExp(`^(\\S{1,255})\\s+${MODE}\\s+(?:-?\\d{1,10}\\s+)?(\\S{1,255}(?:, \\S{1,255}){0,15})$`);
 
@@ -112,14 +114,21 @@ export const ovs = defineFact({
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const value: Ovs = { bridges: [], ports: [], interfaces: [], bonds: [], members: [] };
-    if (view.format === "show") readShow(text, value, unparsed);
-    else if (view.format === "bond/show") readBondShow(text, argv, value, unparsed);
-    else if (view.format === "bond/list") readBondList(text, value, unparsed);
-    else if (view.format === "list-ports" || view.format === "list-ifaces") readNames(text, view, value, unparsed);
+    const end = view.format.startsWith("bond/") ? -1 : text.search(BONDS_BEHIND);
+    const own = end === -1 ? text : text.slice(0, end);
+    if (view.format === "show") readShow(own, value, unparsed);
+    else if (view.format === "bond/show") readBondShow(own, argv, value, unparsed);
+    else if (view.format === "bond/list") readBondList(own, value, unparsed);
+    else if (view.format === "list-ports" || view.format === "list-ifaces") readNames(own, view, value, unparsed);
     else {
       const table = tableOf(view.scope.split(" ")[0]) ?? "Port";
-      const records = view.format === "json" ? jsonRecords(text, unparsed) : listRecords(text, unparsed);
+      const records = view.format === "json" ? jsonRecords(own, unparsed) : listRecords(own, unparsed);
       for (const record of records) addRecord(table, record, value);
+    }
+    if (end !== -1) {
+      const bonds = "\n".repeat(own.split("\n").length - 1) + text.slice(end); // lines keep their numbers
+      if (text.slice(end).trimStart().startsWith("-")) readBondShow(bonds, argv, value, unparsed);
+      else readBondList(bonds, value, unparsed);
     }
     return unparsed.with(value);
   },

@@ -15,7 +15,7 @@ export const ForwardChain = z.object({
   policy: z.string().optional(),
   complete: z.boolean(),
   rules: z.int(),
-  /** Rules but jumps to chains of Docker and kube-proxy, accepts of Docker's interfaces, and accepts of other states than NEW. */
+  /** Rules but jumps to chains of Docker and kube-proxy, accepts of Docker's interfaces, accepts of other states than NEW, and what logs or refuses packets to the pods. */
   opening: z.int(),
   /** kube-proxy has its jump there. */
   kubeProxy: z.boolean(),
@@ -23,6 +23,10 @@ export const ForwardChain = z.object({
 
 /** Chains that by themselves accept no new connection of a pod. */
 const OTHERS = /^(?:DOCKER|DOCKER-.{1,40}|KUBE-(?:FORWARD|SERVICES|EXTERNAL-SERVICES|PROXY-FIREWALL|NODEPORTS))$/;
+const LOGS = /^(?:LOG|NFLOG)$/;
+/** Of packets to the pods; of others they may be what drops them, and not the policy. Weave's policy accepts only what is for a pod. */
+const REFUSES = /^(?:DROP|REJECT|WEAVE-NPC)$/;
+const POD_BRIDGE = /^(?:weave|cni0|cbr0|kube-bridge)$/;
 const DOCKER = /^(?:docker\d|docker_gwbridge|br-[0-9a-f]{12})$/;
 
 /** Every chain FORWARD of the table filter. */
@@ -38,8 +42,9 @@ export function forwardChains(iptables: Iptables | undefined): z.infer<typeof Fo
   });
 }
 
-function mayAccept({ target = "", inInterface = "", outInterface = "", states, statesNegated }: IptablesRow): boolean {
-  if (OTHERS.test(target)) return false;
+function mayAccept({ target = "", inInterface = "", outInterface = "", outInterfaceNegated, states, statesNegated }: IptablesRow): boolean {
+  if (OTHERS.test(target) || LOGS.test(target)) return false;
+  if (REFUSES.test(target) && POD_BRIDGE.test(outInterface) && !outInterfaceNegated) return false;
   const ofOthers = DOCKER.test(inInterface) || DOCKER.test(outInterface) || (states.length > 0 && !statesNegated && !states.includes("NEW"));
   return target !== "ACCEPT" || !ofOthers;
 }

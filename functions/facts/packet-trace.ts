@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
-import { TcpTrace, Unanswered, Untranslated } from "./tcp-trace.ts";
+import { Silent, TcpTrace, Unanswered, Untranslated } from "./tcp-trace.ts";
 
 /**
  * Packets of tunnels between nodes, refusals of packets, and TCP packets that went astray, as somebody saw them with tcpdump. netcheck itself records no packets.
@@ -55,6 +55,7 @@ const Trace = z.object({
   arrivals: z.array(Arrival),
   untranslated: z.array(Untranslated),
   unanswered: z.array(Unanswered),
+  silent: z.array(Silent),
 });
 type Trace = z.infer<typeof Trace>;
 
@@ -73,6 +74,8 @@ const ARRIVAL = new RegExp(
 );
 const portOf = (text: string): number | undefined => (/^\d{1,5}$/.test(text) ? Number(text) : NAMED_PORTS[text]);
 const NAMED_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, domain: 53, "http-alt": 8080 };
+/** `-i eth1`, `-nni eth1`, `--interface=eth1`. */
+const INTERFACE = /(?:^|\s)(?:-[a-zA-Z]{0,8}i[ =]?|--interface[ =])([A-Za-z0-9_.@-]{1,15})(?=\s|$)/;
 /** Rows of each kind. */
 const MAX_ROWS = 200;
 
@@ -86,7 +89,7 @@ export const packetTrace = defineFact({
   schema: Trace,
   answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv }) {
-    const value: Trace = { carriers: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [] };
+    const value: Trace = { carriers: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [], silent: [] };
     const arrived = new Set<string>();
     const tcp = new TcpTrace(argv);
     // every other packet is about other things
@@ -117,6 +120,8 @@ export const packetTrace = defineFact({
         }
       }
     }
-    return new UnparsedLines().with({ ...value, untranslated: tcp.untranslated, unanswered: tcp.unanswered() });
+    const [, name] = INTERFACE.exec(argv.slice(1).join(" ")) ?? [];
+    const silent = tcp.silent().map((row) => ({ ...row, ...present({ interface: name === "any" ? undefined : name }) }));
+    return new UnparsedLines().with({ ...value, untranslated: tcp.untranslated, unanswered: tcp.unanswered(), silent });
   },
 });

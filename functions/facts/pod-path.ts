@@ -1,5 +1,7 @@
 import { z } from "zod";
+import type { ArpAnswer } from "./arping.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Fdb } from "./fdb.ts";
 import { networkBits, prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
@@ -41,7 +43,7 @@ const PodInterface = z.object({
   rival: z.string().optional(),
   rivalAddress: z.string().optional(),
 });
-/** The neighbour entries behind `livesOn` and `rival`. */
+/** The neighbour entries behind `livesOn` and `rival`, and answers to arping, whose state is "ANSWERED". */
 const PodNeighbor = z.object({ line: z.int(), address: z.string(), interface: z.string(), state: z.string() });
 /** An event of a pod: its plugin could not connect it because its route is there already. */
 const Refusal = z.object({
@@ -88,15 +90,18 @@ interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
+  readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
+  readonly fdb?: { rows: readonly (Fdb["rows"][number] & Row)[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { status: string; address?: string; node?: string; own?: boolean })[] };
 }
 
 export const podPath = defineDerivedFact<PodPath>({
   id: "pod-path",
   title: "Host routes and host-side devices of the node's pods",
-  from: ["route", "link", "neighbor", "pod-event", "cluster-pod"],
+  from: ["route", "link", "neighbor", "pod-event", "cluster-pod", "arping", "fdb"],
   // what is wrong stands in the tables; these only tell more of it
-  optional: ["pod-event", "cluster-pod"],
+  optional: ["pod-event", "cluster-pod", "arping", "fdb"],
+  inPart: ["arping", "fdb"],
   schema: PodPath,
   derive(values) {
     const sources = values as Sources;
@@ -164,6 +169,7 @@ export const podPath = defineDerivedFact<PodPath>({
       });
       if (rival !== undefined) result.neighbors.push(...(entries.get(rival.address) ?? []).map(neighborOf));
     }
+    addAnswering(sources, result);
     return result;
   },
 });
@@ -228,6 +234,31 @@ function rivalsOf(entries: ReadonlyMap<string, readonly Neighbor[]>): Map<string
     rivals.set(second.interface, { address, other: first.interface });
   }
   return rivals;
+}
+
+/** Adds the ports of a bridge behind which different pods answer to arping for one address. */
+function addAnswering(sources: Sources, result: PodPath): void {
+  const ports = new Map(
+    (sources.fdb?.rows ?? []).flatMap((row) => (row.bridge === undefined || row.permanent ? [] : [[`${row.bridge} ${row.mac}`, row] as const])),
+  );
+  const asked = (sources.arping?.rows ?? []).flatMap((row) => {
+    const port = ports.get(`${row.interface} ${row.mac}`);
+    return row.heard === true || port === undefined || !POD_DEVICE.test(port.interface) ? [] : [{ row, port }];
+  });
+  for (const answers of Map.groupBy(asked, ({ row }) => `${row.interface} ${row.address}`).values()) {
+    const behind = [...new Map(answers.map((answer) => [answer.port.interface, answer])).values()];
+    for (const [i, { row, port }] of behind.entries()) {
+      const other = behind[i === 0 ? 1 : 0];
+      if (other === undefined) continue;
+      const told = { rival: other.port.interface, rivalAddress: row.address };
+      const known = result.interfaces.find((entry) => entry.interface === port.interface);
+      // a hardware address was learned behind it, so it carries packets
+      if (known === undefined)
+        result.interfaces.push({ ...placeOf(port), interface: port.interface, up: true, carrier: true, ...present({ master: port.bridge }), ...told });
+      else Object.assign(known, told);
+      result.neighbors.push({ ...placeOf(row), address: row.address, interface: row.interface ?? "", state: "ANSWERED" });
+    }
+  }
 }
 
 function neighborOf(row: Neighbor & Row): PodPath["neighbors"][number] {

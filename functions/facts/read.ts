@@ -72,7 +72,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     let recognized = false;
     for (const fact of facts) {
-      if (line.foreign && fact.anywhere !== true) continue;
+      if (line.foreign ? fact.anywhere !== true && fact.elsewhere !== true : fact.elsewhere === true) continue;
       const view = recognize(fact, line.argv, search);
       if (view === undefined) continue;
       recognized = true;

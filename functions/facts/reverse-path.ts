@@ -45,7 +45,10 @@ const Filter = z.object({
   /** The larger of the interface's own value and that of "all". */
   filter: z.int(),
 });
-/** Packets that tcpdump saw come in by an interface (`-i any`), and whose sender the routes answer through another one. */
+/**
+ * Packets that tcpdump saw come in by an interface, and whose sender the routes answer through another one: `-i any` tells the direction, and in a trace of one
+ * interface what another host sends again and again to an address of the node came in.
+ */
 const Arrival = z.object({
   line: z.int(),
   interface: z.string(),
@@ -56,6 +59,8 @@ const Arrival = z.object({
   back: z.string(),
   backLine: z.int(),
   backOutput: z.int().optional(),
+  /** It was sent again, nobody answered, and all rules that choose the way back were read, with their tables. */
+  silent: z.boolean(),
 });
 /**
  * `ip route get` with `iif` said that the packet may not come in there: the reverse path check drops it.
@@ -80,6 +85,7 @@ const ReversePath = z.object({
 type Martian = z.infer<typeof Martian>;
 type Filter = z.infer<typeof Filter>;
 
+type Seen = { interface: string; source: string; destination: string } & Row;
 interface Sources {
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
@@ -87,12 +93,14 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
-  readonly "packet-trace"?: { arrivals: readonly ({ interface: string; source: string; destination: string } & Row)[] };
+  readonly "packet-trace"?: { arrivals: readonly Seen[]; silent: readonly (Omit<Seen, "interface"> & { interface?: string })[] };
   readonly "route-answer"?: { refusals: readonly ({ reason: string; destination: string; from?: string; inputInterface?: string } & Row)[] };
 }
 
 const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
 const KEY = /^net\.ipv4\.conf\.(.{1,60})\.rp_filter$/;
+/** Tables of the rules that every node has. */
+const USUAL: ReadonlySet<string> = new Set(["local", "main", "default"]);
 const NO_HOST = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"];
 const MAX_ROWS = 500;
 
@@ -103,7 +111,7 @@ export const reversePath = defineDerivedFact({
   optional: ["packet-trace", "route-answer"],
   inPart: ["packet-trace", "route-answer"],
   schema: ReversePath,
-  derive(values: Sources) {
+  derive(values: Sources, whole) {
     const filters = filtersOf(values.sysctl?.rows ?? []);
     const byName = new Map(filters.map((row) => [row.interface, row.filter]));
     const [routes, addresses] = [values.route?.rows ?? [], values.address?.rows ?? []];
@@ -142,7 +150,12 @@ export const reversePath = defineDerivedFact({
         always,
       });
     }
-    const seen = values["packet-trace"]?.arrivals ?? [];
+    const unanswered = values["packet-trace"]?.silent ?? [];
+    const seen: Seen[] = [...(values["packet-trace"]?.arrivals ?? []), ...cameIn(unanswered, routes, addresses)];
+    const read = new Set(routes.map((row) => row.table));
+    // a rule that was not seen, or whose table was not, may lead the answer back to where the packet came from
+    const certain =
+      whole.has("rule") && whole.has("route") && (values.rule?.rows ?? []).every((row) => USUAL.has(row.table ?? "") || read.has(row.table ?? ""));
     const members = new Set((values.link?.rows ?? []).filter((row) => row.master !== undefined).map((row) => row.interface));
     const arrivals = seen.flatMap((arrival): (z.infer<typeof Arrival> & Row)[] => {
       const { interface: name, source, destination } = arrival;
@@ -154,7 +167,8 @@ export const reversePath = defineDerivedFact({
       const piled = members.has(name) || seen.some((other) => other.interface === back && other.source === source && other.destination === destination);
       if (piled || addresses.some((row) => row.address === source)) return [];
       const where = { back, backLine: route.line, ...(route.output === undefined ? {} : { backOutput: route.output }) };
-      return [{ ...placed(arrival), interface: name, source, destination, filter: byName.get(name) ?? -1, ...where }];
+      const silent = certain && unanswered.some((row) => row.source === source && row.destination === destination);
+      return [{ ...placed(arrival), interface: name, source, destination, filter: byName.get(name) ?? -1, ...where, silent }];
     });
     const refusals = (values["route-answer"]?.refusals ?? []).flatMap((row) =>
       row.reason === "Invalid cross-device link" && row.from !== undefined && row.inputInterface !== undefined
@@ -172,6 +186,16 @@ export const reversePath = defineDerivedFact({
     return { martians: [...martians.values()], arrivals, refusals, filters };
   },
 });
+
+/** Of a trace of one interface that has a route: what was sent to an address of the node. On a port of a bridge or bond it would be another device's. */
+function cameIn(rows: NonNullable<Sources["packet-trace"]>["silent"], routes: readonly Route[], addresses: readonly Address[]): Seen[] {
+  const own = new Set([...addresses.map((row) => row.address), ...routes.flatMap((row) => row.source ?? [])]);
+  return rows.flatMap((row) => {
+    const { interface: name } = row;
+    const known = name !== undefined && own.has(row.destination) && !own.has(row.source) && routes.some((route) => route.interface === name);
+    return known ? [{ ...row, interface: name }] : [];
+  });
+}
 
 /** `ll header: 00000000: ff ff ff ff ff ff fa 87 ec eb d5 fc 08 06`: after two hardware addresses the type, 08 00 for IP, 08 06 for ARP. */
 function packetOf(next: string): "ip" | "arp" | undefined {

@@ -35,12 +35,16 @@ const SocketCount = z.object({
 });
 type SocketCount = z.infer<typeof SocketCount>;
 
+/** As a person counted them. */
+type Counted = Row & { state: string; count: number; process?: string };
+
 interface Sources {
   readonly socket?: {
     rows: readonly (Row & { protocol: string; state: string; process?: string })[];
     shown: readonly (Row & { protocol: string; closeWait: boolean })[];
-    counts: readonly (Row & { state: string; count: number })[];
+    counts: readonly Counted[];
   };
+  readonly "stuck-socket"?: { rows: readonly Counted[] };
   readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; orphaned?: number; allocated?: number; closed?: number })[] };
   readonly "kernel-log"?: KernelLog;
   readonly lsof?: { rows: readonly (Row & { program: string; named: number; closeWait: number; detached: number })[] };
@@ -52,8 +56,8 @@ const STUCK = new Set(["CLOSE-WAIT", "FIN-WAIT-2", "LAST-ACK"]);
 export const socketCount = defineDerivedFact<SocketCount>({
   id: "socket-count",
   title: "TCP sockets that are stuck, by state and program",
-  from: ["socket", "socket-summary", "kernel-log", "lsof"],
-  optional: ["lsof"],
+  from: ["socket", "socket-summary", "kernel-log", "lsof", "stuck-socket"],
+  optional: ["lsof", "stuck-socket"],
   schema: SocketCount,
   derive(values) {
     const sources = values as Sources;
@@ -82,7 +86,10 @@ export const socketCount = defineDerivedFact<SocketCount>({
     // the sockets of a program in another network namespace look the same: it is in this one if some of its connections are
     const detached = held.filter((row) => row.detached > 0 && row.named > 0);
     // of some of them the sockets were shown, too
-    const counted = (sources.socket?.counts ?? []).filter((row) => STUCK.has(row.state) && row.count > (groups.get(row.state)?.count ?? 0));
+    const own = (sources.socket?.counts ?? []).filter((row) => STUCK.has(row.state) && row.count > (groups.get(row.state)?.count ?? 0));
+    // of more in a pod, which has sockets of its own
+    const known = Math.max(groups.get("CLOSE-WAIT")?.count ?? 0, ...own.map((row) => (row.state === "CLOSE-WAIT" ? row.count : 0)));
+    const counted = [...own, ...(sources["stuck-socket"]?.rows ?? []).filter((row) => row.count > known)];
     return {
       rows: [...groups]
         .filter(([state]) => !counted.some((row) => row.state === state))
@@ -92,7 +99,7 @@ export const socketCount = defineDerivedFact<SocketCount>({
         })
         .concat(
           counted.map((row) => {
-            const [process] = topOf(groups.get(row.state)?.programs);
+            const process = row.process ?? topOf(groups.get(row.state)?.programs)[0];
             return { ...placed(row), state: row.state, count: row.count, ...(process === undefined ? {} : { process }) };
           }),
         )

@@ -52,8 +52,14 @@ const Shown = z.object({
   /** Those that the other side has closed and the program has not. */
   closeWait: z.boolean(),
 });
-/** Somebody counted them: `netstat -ant | awk '{print $6}' | sort | uniq -c`. */
-const Count = z.object({ line: z.int(), state: z.string(), count: z.int() });
+/** Somebody counted them: `netstat -ant | awk '{print $6}' | sort | uniq -c`, or those of one state by something: `… | grep CLOSE_WAIT | awk '{print $7}' | …`. */
+const Count = z.object({
+  line: z.int(),
+  state: z.string(),
+  count: z.int(),
+  /** Whose they are, if they were counted by program. */
+  process: z.string().optional(),
+});
 const Sockets = z.object({ rows: z.array(Socket), shown: z.array(Shown), counts: z.array(Count) });
 type Socket = z.infer<typeof Socket>;
 type Sockets = z.infer<typeof Sockets>;
@@ -91,10 +97,16 @@ const NETSTAT_FRAME =
 /** The title in the language of the node: "Aktive Internetverbindungen (Nur Server)". */
 const NETSTAT_TITLE = /^\p{L}[^\d:]{4,80}[(（][^\d:]{2,60}[)）]$/u;
 const USERS = /users:\(\("([^"]{1,64})",(?:pid=)?(\d{1,10}),/;
+/** `"celery",pid=1`: a part of it, too. */
+const QUOTED = /"([^"]{1,64})",(?:pid=)?\d/;
 const DROPS = /skmem:\([^)\n]{0,200}?\bd(\d{1,15})\)/;
 // "  44012 CLOSE_WAIT", "CLOSE-WAIT 44012", "CLOSE_WAIT: 44012"
 const COUNTED = /^(?:(\d{1,9})\s+"?([A-Z][A-Z\d_-]{3,15})"?|([A-Z][A-Z\d_-]{3,15}):?\s+(\d{1,9}))$/;
 const PROGRAM = /^(\d{1,10})\/(\S.{0,200})$/;
+// "   6214 20114/java", "991 users:((\"celery\",pid=1,fd=7))", "    412 10.0.0.9:443"
+const COUNTED_BY = /^(\d{1,9})\s+(\S.{0,200})$/;
+/** A pipe that counts equal lines. */
+const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 /** The one filter of ss whose output is complete in its own way. */
 const CLOSE_WAIT = "state close-wait";
 /** Options of ss and netstat that turn the output into something else. */
@@ -135,7 +147,8 @@ export const socket = defineFact({
   parse({ text, argv, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const rows: Socket[] = [];
-    const countedState = isLineCount(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
+    const named = isLineCount(pipe) || COUNTING.test(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
+    const countedState = isLineCount(pipe) ? named : undefined;
     const protocols = view.scope.split(" ").filter((word) => word === "tcp" || word === "udp");
     const only = protocols.length === 1 ? protocols[0] : undefined;
     // `ss state close-wait` leaves the column out
@@ -154,6 +167,12 @@ export const socket = defineFact({
       const counting = counted === null ? undefined : stateOf(counted[2] ?? counted[3] ?? "");
       if (counted !== null && counting !== undefined) {
         counts.push({ line, state: counting, count: Number(counted[1] ?? counted[4]) });
+        continue;
+      }
+      const by = named === undefined ? null : COUNTED_BY.exec(content);
+      if (named !== undefined && by !== null) {
+        const process = PROGRAM.exec(by[2] as string)?.[2] ?? QUOTED.exec(by[2] as string)?.[1];
+        counts.push(present({ line, state: named, count: Number(by[1]), process }));
         continue;
       }
       const row =

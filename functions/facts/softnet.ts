@@ -36,6 +36,12 @@ const DECIMAL_ROW = /^(?:\d{1,10} ){8,19}\d{1,10}$/;
 /** `awk '{for (i=1; i<=NF; i++) printf strtonum("0x" $i) …}'`: all columns, as decimal numbers. */
 const TO_DECIMAL = /strtonum\( ?["']?0x["']? ?\$i ?\)/;
 
+/** A script in wide use, which prints a table with a heading. */
+const SCRIPT = /^(?:.{0,400}\/)?softnet(?:_?stat)?\.sh$/;
+/** Its columns: "cpu total dropped squeezed collision rps flow_limit". */
+const HEADING = /^cpu total dropped squeezed collision(?: rps)?(?: flow_limit(?:_count)?)?$/i;
+const TABLE_ROW = /^\d{1,5}(?: \d{1,10}){4,6}$/;
+
 export const softnet = defineFact({
   id: "softnet",
   title: "Packets that each CPU took, dropped and put off (two samples)",
@@ -54,6 +60,8 @@ export const softnet = defineFact({
         ? // a condition before the braces leaves lines out
           { format: "decimal", complete: rest.some((word) => word.startsWith("{")), scope: "", rank: 0 }
         : undefined;
+    const script = /^(?:ba|da)?sh$/.test(program ?? "") ? rest[0] : program;
+    if (SCRIPT.test(script ?? "")) return { format: "table", complete: false, scope: "", rank: 0 };
     if (!["cat", "head", "tail", "grep"].includes(program ?? "") || !rest.some((word) => FILE.test(word))) return undefined;
     return { format: "proc", complete: program === "cat" && rest.length === 1, scope: "", rank: 1 };
   },
@@ -62,16 +70,18 @@ export const softnet = defineFact({
     const decimal = view.format === "decimal" || TO_DECIMAL.test(pipe);
     const unparsed = new UnparsedLines();
     if (view.format === "sar") return unparsed.with({ rows: readSar(text) });
+    const columns = view.format === "table";
     // a loop prints the file again and again, often with the time in between
     const tables: Cpu[][] = [];
     let rows: Cpu[] = [];
     for (const { line, text: content } of lines(text)) {
       const words = content.trim().split(/\s+/, 24);
-      if ((decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
-        const numbers = words.map((word) => Number.parseInt(word, decimal ? 10 : 16));
+      if ((columns ? TABLE_ROW : decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
+        const all = words.map((word) => Number.parseInt(word, columns || decimal ? 10 : 16));
+        const numbers = columns ? all.slice(1) : all;
         const [processed = 0, dropped = 0, timeSqueeze = 0] = numbers;
-        const flowLimit = numbers[10];
-        const told = numbers[12];
+        const flowLimit = numbers[columns ? 5 : 10];
+        const told = columns ? all[0] : numbers[12];
         if (rows.length === 0 || (told !== undefined && told <= (rows.at(-1) as Cpu).cpu)) {
           rows = [];
           tables.push(rows);
@@ -79,7 +89,7 @@ export const softnet = defineFact({
         rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
       } else {
         rows = [];
-        if (!isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
+        if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) unparsed.add(line, content);
       }
     }
     const [first = []] = tables;

@@ -25,7 +25,7 @@ const Flow = z.object({
   /** No reply has come. */
   unreplied: z.boolean(),
 });
-/** A rule of kube-proxy for a service that has such flows: what it has now. */
+/** A rule of kube-proxy for a service that has such flows, or its row in a table of endpoints: what it has now. */
 const ServiceRule = z.object({ line: z.int(), service: z.string(), port: z.int() });
 const StaleServiceFlow = z.object({ rows: z.array(Flow), rules: z.array(ServiceRule) });
 type StaleServiceFlow = z.infer<typeof StaleServiceFlow>;
@@ -35,6 +35,17 @@ interface Sources {
   readonly iptables?: Iptables;
   readonly address?: { readonly rows: readonly { readonly address: string }[] };
   readonly nft?: { readonly tables: readonly { readonly name: string }[] };
+  readonly "cluster-service"?: ClusterService;
+}
+
+interface Named {
+  readonly name: string;
+  readonly namespace?: string;
+}
+interface ClusterService {
+  readonly nodePorts: readonly (Row & Named & { protocol: string; port: number })[];
+  readonly addresses: readonly (Row & Named & { address: string; protocol: string; port: number })[];
+  readonly endpoints: readonly (Row & Named & { address: string; more?: true })[];
 }
 
 /** More rows than this are not made: one of each is proof enough. */
@@ -45,8 +56,9 @@ const MAX_DEPTH = 6;
 export const staleServiceFlow = defineDerivedFact<StaleServiceFlow>({
   id: "stale-service-flow",
   title: "UDP flows to a service that are sent to an endpoint it no longer has",
-  from: ["conntrack", "iptables", "nft", "address"],
-  optional: ["nft", "address"],
+  from: ["conntrack", "iptables", "nft", "address", "cluster-service"],
+  optional: ["nft", "address", "cluster-service"],
+  inPart: ["cluster-service"],
   schema: StaleServiceFlow,
   derive: (values) => derive(values as Sources),
 });
@@ -56,9 +68,54 @@ interface Service {
   readonly rules: readonly IptablesRow[];
 }
 
-function derive({ conntrack, iptables, nft, address }: Sources): StaleServiceFlow {
+function derive(sources: Sources): StaleServiceFlow {
   const result: StaleServiceFlow = { rows: [], rules: [] };
-  if (conntrack === undefined || iptables === undefined) return result;
+  const { conntrack, iptables } = sources;
+  if (conntrack === undefined) return result;
+  if (iptables?.rows.some(({ chain }) => chain.startsWith("KUBE-")) !== true) addListed(conntrack.rows, listedServices(sources["cluster-service"]), result);
+  if (iptables !== undefined) addTranslated(sources, conntrack.rows, iptables, result);
+  return result;
+}
+
+interface Listed {
+  readonly endpoints: ReadonlySet<string>;
+  readonly rows: ClusterService["endpoints"];
+}
+
+/**
+ * UDP services as a person's tables show them (`kubectl get svc`, `kubectl get endpoints`), by "address:port" and "node port:port". Which port of an endpoint belongs
+ * to which port of a service is not in them, so only addresses are compared. Services of which the table names only some endpoints, or none, are left out.
+ */
+function listedServices(list: ClusterService | undefined): Map<string, Listed> {
+  const keyOf = ({ namespace = "default", name }: Named): string => `${namespace}/${name}`;
+  const endpoints = Map.groupBy(list?.endpoints ?? [], keyOf);
+  const services = new Map<string, Listed>();
+  const add = (key: string, row: Named & { protocol: string }): void => {
+    const rows = endpoints.get(keyOf(row));
+    if (row.protocol !== "udp" || rows === undefined || rows.some(({ more }) => more === true)) return;
+    services.set(key, { endpoints: new Set(rows.map(({ address }) => address)), rows });
+  };
+  for (const row of list?.addresses ?? []) add(`${row.address}:${row.port}`, row);
+  for (const row of list?.nodePorts ?? []) add(`node port:${row.port}`, row);
+  return services;
+}
+
+function addListed(flows: readonly (ConntrackEntry & Row)[], services: ReadonlyMap<string, Listed>, result: StaleServiceFlow): void {
+  const told = new Set<Listed>();
+  for (const flow of flows) {
+    const { destination: service, destinationPort: port, replySource: endpoint, replySourcePort: endpointPort = 0 } = flow;
+    // an entry that is not translated may be of a pod's own network, where it never is
+    if (flow.protocol !== "udp" || port === undefined || service === endpoint || result.rows.length >= MAX_ROWS) continue;
+    const listed = services.get(`${service}:${port}`) ?? services.get(`node port:${port}`);
+    if (listed === undefined || listed.endpoints.has(endpoint)) continue;
+    const { unreplied, source: client } = flow;
+    result.rows.push({ ...placed(flow), client, service, port, endpoint, endpointPort, endpoints: listed.endpoints.size, gone: false, unreplied });
+    if (!told.has(listed)) result.rules.push(...listed.rows.slice(0, 3).map((row) => ({ ...placed(row), service, port })));
+    told.add(listed);
+  }
+}
+
+function addTranslated({ nft, address }: Sources, flows: readonly (ConntrackEntry & Row)[], iptables: Iptables, result: StaleServiceFlow): void {
   const services = servicesOf(iptables);
   const ports = publishedPorts(iptables);
   // kube-proxy in its nftables mode may have left the chains of the time before
@@ -67,7 +124,7 @@ function derive({ conntrack, iptables, nft, address }: Sources): StaleServiceFlo
   const isService = (address: string): boolean => listed.has(address) || networks?.prefixes.has(twoBytes(address)) === true;
   const mine = new Set(address?.rows.map((row) => row.address));
   const told = new Set<string>();
-  for (const flow of conntrack.rows) {
+  for (const flow of flows) {
     const { destination, destinationPort: port, replySource, replySourcePort = 0 } = flow;
     if (flow.protocol !== "udp" || port === undefined || result.rows.length >= MAX_ROWS) continue;
     const key = `${destination}:${port}`;
@@ -96,7 +153,6 @@ function derive({ conntrack, iptables, nft, address }: Sources): StaleServiceFlo
     told.add(key);
     for (const rule of service?.rules ?? []) result.rules.push({ ...placed(rule), service: destination, port });
   }
-  return result;
 }
 
 interface ServiceNetworks {

@@ -62,8 +62,11 @@ const PROC = /^(?:\/host)?\/proc\/sys(?:\/|$)/;
 const NO_FILE = /^[^/'"]{0,80}['"]?((?:\/host)?\/proc\/sys\/[^\s'":]{1,300})['"]?(?: for reading)?: No such file or directory$/;
 // BusyBox, and procps before 3.3.16
 const NO_KEY = /^(?:sysctl: )?error: ['"]([^'"\s]{1,300})['"] is an unknown key/;
-const HEADER = /^==> ((?:\/host)?\/proc\/sys\/[^\s:]{1,300}) <==$/;
+const HEADER = /^(?:==> )?((?:\/host)?\/proc\/sys\/[^\s:]{1,300})(?: <==)?$/;
 const FILE_AND_VALUE = /^((?:\/host)?\/proc\/sys\/[^\s:]{1,300}):(.*)$/;
+/** The format of a loop or a search through files that prints each one's name beside its value. */
+const EACH = "each";
+const NAMED = /^((?:\/host)?\/proc\/sys\/[^\s:=]{1,300})(?:[ \t]{0,8}[:=][ \t]{0,8}|[ \t]{1,8})(\S.{0,300})$/;
 // sysctl -a says that it looks at a key which can only be read once it was set
 const REMARK = /^sysctl: reading key ["'][!-~]{1,300}["']$/;
 /** The format of `sysctl -p` and `sysctl --system`, which names each file that it applies. */
@@ -81,6 +84,7 @@ export const sysctl = defineFact({
     if (argv[0] === "sysctl") return sysctlView(argv);
     if (argv[0] === "kubeadm") return { format: "kubeadm", complete: false, scope: "kubeadm", rank: 0 };
     if (argv[0] === "ls") return listedFolder(argv) === undefined ? undefined : { format: "folder", complete: true, scope: argv.join(" "), rank: 0 };
+    if (eachOf(argv)) return { format: EACH, complete: false, scope: argv.join(" "), rank: 1 };
     const files = filesOf(argv);
     return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
   },
@@ -112,7 +116,7 @@ export const sysctl = defineFact({
         else rows.push({ line, key: keyOfWord(pair[1] as string), value: oneBlank(pair[2] as string) });
       } else {
         const header = HEADER.exec(content);
-        const prefixed = header === null ? FILE_AND_VALUE.exec(content) : null;
+        const prefixed = header !== null ? null : view.format === EACH ? NAMED.exec(content) : FILE_AND_VALUE.exec(content);
         if (header !== null) file = header[1];
         else if (prefixed !== null) {
           const value = (prefixed[2] as string).replace(numbered ? /^\d{1,6}:/ : /^$/, "");
@@ -277,6 +281,15 @@ function readKubeadm(text: string): Parsed<z.infer<typeof Sysctl>> {
     else rows.push({ line, key, value: "0" });
   }
   return new UnparsedLines().with({ rows, absent, prefixes: [] });
+}
+
+/**
+ * Whether a loop of the shell (`for f in /proc/sys/net/core/*mem_max; do echo $f $(cat $f); done`) or `find /proc/sys/… -exec grep -H . {} +` goes
+ * through files under /proc/sys. What it prints of them is known only of lines that name the file.
+ */
+function eachOf(argv: readonly string[]): boolean {
+  const files = argv[0] === "for" && argv[2] === "in" ? argv.slice(3) : argv[0] === "find" ? argv.slice(1, 2) : [];
+  return files.length > 0 && files.every((word) => PROC.test(word));
 }
 
 /** The files under /proc/sys that cat, head, tail or grep read; undefined if they read anything else too, or print something else than lines. */

@@ -27,6 +27,16 @@ export const Unanswered = z.object({
   destination: z.string(),
 });
 
+/** A SYN that was sent again, with no packet back in the whole trace. */
+export const Silent = z.object({
+  /** Of the second time. */
+  line: z.int(),
+  source: z.string(),
+  destination: z.string(),
+  /** Where it came in, as far as the trace tells: of one interface, or of all with their names. */
+  interface: z.string().optional(),
+});
+
 interface Packet {
   readonly line: number;
   readonly from: string;
@@ -58,6 +68,7 @@ export class TcpTrace {
   readonly #oneWay: boolean;
   readonly #ends = new Map<string, End>();
   readonly #sent = new Map<string, { readonly mac: string; readonly line: number; again: number }>();
+  readonly #knocked = new Map<string, { again: number }>();
   readonly #pairs = new Set<string>();
   /** With -v the hardware addresses stand on the line before. */
   #frame: string | undefined;
@@ -92,6 +103,18 @@ export class TcpTrace {
     return rows;
   }
 
+  /** Attempts to connect that nobody answered: source and destination once each. Call it at the end of the trace. */
+  silent(): z.infer<typeof Silent>[] {
+    const rows = new Map<string, z.infer<typeof Silent>>();
+    for (const [key, { again }] of this.#knocked) {
+      const [from = "", to = ""] = key.split(" ");
+      const way = `${addressOf(from)} ${addressOf(to)}`;
+      if (again > 0 && !this.#pairs.has(`${to} ${from}`) && !rows.has(way) && rows.size < MAX_ROWS)
+        rows.set(way, { line: again, source: addressOf(from), destination: addressOf(to) });
+    }
+    return [...rows.values()];
+  }
+
   #packet(packet: Packet): void {
     const { from, to } = packet;
     if (this.#pairs.size < MAX_ENDS) this.#pairs.add(`${from} ${to}`);
@@ -112,6 +135,12 @@ export class TcpTrace {
   }
 
   #count({ line, from, to, flags, sequence, length, mac }: Packet): void {
+    if (!this.#oneWay && flags === "S") {
+      const key = `${from} ${to} ${sequence}`;
+      const knocked = this.#knocked.get(key);
+      if (knocked !== undefined) knocked.again = line;
+      else if (this.#knocked.size < MAX_ENDS) this.#knocked.set(key, { again: 0 });
+    }
     // a keepalive repeats no more than one byte
     if (this.#oneWay || mac === undefined || sequence === "" || !(flags === "S" || (length > 1 && /^P?\.$/.test(flags)))) return;
     const key = `${from} ${to} ${flags} ${sequence} ${mac}`;

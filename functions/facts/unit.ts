@@ -38,6 +38,9 @@ const NO_UNIT = /^(?:Unit (\S{1,200}) could not be found\.|Failed to get unit fi
 const LOADED = /^\s{0,12}Loaded: (\S{1,40})(?: \((?:[^;)]{1,200}; )?([a-z-]{1,30})?[;)].*)?$/;
 const RUNS = /^\s{0,12}Active: ([a-z-]{1,30})(?: \(([^)]{1,60})\))?/;
 
+/** One of the last messages, where `| tail` left nothing else of `status`: "Nov 20 06:51:08 node1 kubelet[2118]: …". */
+const MESSAGE = /^[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} [^\s:]{1,80}: /;
+
 export const unit = defineFact({
   id: "unit",
   title: "Services and timers of systemd",
@@ -93,7 +96,7 @@ export const unit = defineFact({
         } else if (last !== undefined && inStatus && loaded !== null) Object.assign(last, present({ load: loaded[1], enabled: loaded[2] }));
         else if (last !== undefined && inStatus && runs !== null) Object.assign(last, present({ active: runs[1], sub: runs[2] }));
         // What else `status` prints (process tree, last messages) is no fact about the unit's state.
-        else if (!inStatus) unparsed.add(line, content);
+        else if (!inStatus && !MESSAGE.test(content)) unparsed.add(line, content);
       } else if (view.format === "timers") {
         const name = words.find((word) => word.endsWith(".timer"));
         if (name === undefined) unparsed.add(line, content);

@@ -46,6 +46,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "ipvs-connection": "connections come and go",
   "kernel-log": "log lines differ on every node",
   "line-count": "numbers of entries change from second to second",
+  "listen-queue": "connections that wait at this moment",
   lsof: "connections come and go",
   neighbor: "entries are learned and age",
   "neighbor-stats": "counters",
@@ -58,6 +59,8 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   sar: "rates of one moment",
   socket: "sockets come and go",
   "socket-summary": "counters",
+  "stuck-socket": "sockets come and go",
+  "rule-removal": "what somebody watched",
   softnet: "counters",
 };
 

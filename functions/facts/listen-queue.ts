@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { hasLetter } from "./command.ts";
+import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
+import { counterOf, withinOneText } from "./sampled.ts";
+
+/**
+ * Full accept queues of a pod, and its counters of refused connections that rose within one output: a pod has sockets and counters of its own, which the node
+ * does not show. netcheck itself looks into no pod.
+ *
+ *     LISTEN  65      64             0.0.0.0:8000         0.0.0.0:*
+ */
+const Full = z.object({
+  line: z.int(),
+  address: z.string(),
+  port: z.int(),
+  process: z.string().optional(),
+  /** Connections. */
+  waiting: z.int(),
+  /** How many may wait. With one more than that nothing is taken any more. */
+  limit: z.int(),
+});
+const Risen = z.object({
+  line: z.int(),
+  /** As nstat names it. */
+  name: z.enum(["TcpExtListenOverflows", "TcpExtListenDrops"]),
+  value: z.int(),
+  /** Since the first time that it stands in the same output; above 0. */
+  valueDelta: z.int(),
+});
+const ListenQueue = z.object({ full: z.array(Full), risen: z.array(Risen) });
+export type ListenQueue = z.infer<typeof ListenQueue>;
+
+const LISTENER = /^[ \t]{0,8}(?:tcp[ \t]{1,8})?LISTEN[ \t]{1,12}(\d{1,9})[ \t]{1,12}(\d{1,9})[ \t]{1,40}(\S{1,64}):(\d{1,5})[ \t](.{0,400})$/gm;
+const PROCESS = /users:\(\("([^"]{1,64})",/;
+const COUNTER =
+  /^[ \t]{0,8}(?:TcpExt(ListenOverflows|ListenDrops)[ \t]{1,40}(\d{1,20})[ \t]|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)))/gm;
+/** Rows of each kind. */
+const MAX_ROWS = 100;
+
+export const listenQueue = defineFact({
+  id: "listen-queue",
+  title: "Full accept queues and refused connections of pods (pasted only)",
+  commands: [],
+  elsewhere: true,
+  recognize(argv): View | undefined {
+    const known = argv[0] === "ss" || argv[0] === "nstat" || (argv[0] === "netstat" && hasLetter(argv, "s"));
+    return known ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 } : undefined;
+  },
+  schema: ListenQueue,
+  answered: () => true,
+  parse({ text, argv }) {
+    const lineAt = counterOfLines(text);
+    const full: ListenQueue["full"] = [];
+    const counters: { line: number; name: "TcpExtListenOverflows" | "TcpExtListenDrops"; value: number; valueDelta?: number }[] = [];
+    if (argv[0] === "ss") {
+      for (const { index, 1: waiting, 2: limit, 3: address = "", 4: port, 5: rest = "" } of text.matchAll(LISTENER)) {
+        if (Number(waiting) <= Number(limit) || full.length >= MAX_ROWS) continue;
+        const about = { address, port: Number(port), ...present({ process: PROCESS.exec(rest)?.[1] }) };
+        full.push({ line: lineAt(index), ...about, waiting: Number(waiting), limit: Number(limit) });
+      }
+    } else {
+      for (const { index, 1: name, 2: value, 3: count, 4: overflowed } of text.matchAll(COUNTER)) {
+        if (counters.length >= MAX_ROWS) break;
+        const overflows = name === "ListenOverflows" || overflowed !== undefined;
+        counters.push({ line: lineAt(index), name: overflows ? "TcpExtListenOverflows" : "TcpExtListenDrops", value: counterOf(value ?? count ?? "0") });
+      }
+    }
+    const risen = withinOneText(counters).flatMap(({ valueDelta, ...row }) => (valueDelta === undefined || valueDelta <= 0 ? [] : [{ ...row, valueDelta }]));
+    return new UnparsedLines().with({ full, risen });
+  },
+  // what one pod shows says nothing of another
+  merge: (parts) => ({ full: parts.flatMap((part) => part.value.full), risen: parts.flatMap((part) => part.value.risen) }),
+  whole: () => true,
+});
+
+/** Numbers of the lines of a text at growing offsets; the text is gone through once. */
+function counterOfLines(text: string): (offset: number) => number {
+  let [line, seen] = [1, 0];
+  return (offset) => {
+    for (let at = text.indexOf("\n", seen); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) {
+      line++;
+      seen = at + 1;
+    }
+    return line;
+  };
+}
