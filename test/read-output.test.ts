@@ -52,3 +52,19 @@ test("sorted rules have no position: which stands before which is lost", () => {
     { target: "ACCEPT", position: 0, copies: 2 },
   ]);
 });
+
+test.each([
+  ["iptables -S INPUT -v | grep -n 8472", "7:-A INPUT -p udp -m udp --dport 8472 -c 812 61280 -j DROP\n"],
+  ["iptables-save | grep -E -in --color 'dport 8472'", "7:-A INPUT -p udp -m udp --dport 8472 -j DROP\n"],
+  ["iptables -S INPUT | cat -n", "     7\t-A INPUT -p udp -m udp --dport 8472 -j DROP\n"],
+])("the number that stands in front of each line is no part of it: %s", (command, text) => {
+  const { value, unparsed } = read("iptables", command, text);
+  expect([value?.rows.map(({ destinationPort }) => destinationPort), unparsed]).toEqual([["8472"], []]);
+});
+
+test("digits in front of a line that no pipe put there stay", () => {
+  expect(read("neighbor", "ip neigh | grep 52:54", "10.0.0.9 dev eth0 lladdr 52:54:00:aa:00:09 STALE\n").value?.rows).toHaveLength(1);
+  expect(read("link", "ip -o link | grep -v lo", "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc mq state UP\n").value?.rows).toMatchObject([
+    { index: 2 },
+  ]);
+});

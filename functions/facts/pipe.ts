@@ -18,3 +18,10 @@ const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0
 
 /** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */
 export const isLineCount = (pipe: string): boolean => COUNTS.test(pipe);
+
+const NUMBERED =
+  /(?:^|\| )(?:[ef]?grep (?:-\S{1,40} ){0,4}?(?:-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}|--line-number) .{1,200}|cat -[a-zA-Z]{0,3}n[a-zA-Z]{0,3}(?: \|.{1,200})?|nl(?: .{1,200})?)$/;
+
+/** The text without the number that `| grep -n`, `| cat -n` or `| nl` put in front of each line. */
+export const withoutLineNumbers = (text: string, pipe: string): string =>
+  pipe !== "" && NUMBERED.test(pipe) ? text.replace(/^(?:\d{1,9}[:-]|[ \t]{0,9}\d{1,9}\t)/gm, "") : text;

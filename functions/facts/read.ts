@@ -7,7 +7,7 @@ import { derivedFacts, facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames } from "./node-name.ts";
 import { unadorned } from "./paste.ts";
-import { keepsNewest, pipeOf } from "./pipe.ts";
+import { keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
 import { unwrapped } from "./unwrap.ts";
 
 /** What became of one fact in one capture. */
@@ -159,8 +159,9 @@ function readOutput(
   if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
   try {
     const { sample, exitCode, stderr } = output;
+    const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     const input = {
-      text: unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)),
+      text: withoutLineNumbers(unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)), pipe),
       argv,
       view,
       sample,
@@ -171,7 +172,7 @@ function readOutput(
       live: output.startMs !== undefined || output.durationMs !== undefined,
       truncated: output.truncated,
       sorted,
-      pipe: output.argv === undefined ? pipeOf(output.command) : "",
+      pipe,
       names,
     };
     const parsed = parseWrapped(fact, input);
