@@ -114,6 +114,12 @@ afterAll(() => {
   Error.stackTraceLimit = stackTraceLimit;
 });
 
+/** A fact of which nothing was read. */
+const isBlank = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && entries(value).every(([, field]) => Array.isArray(field) && field.length === 0);
+/** Rules that saw nothing, with the facts that were there all the same. */
+const seenBlank = new Set<string>();
+
 /** Comparisons in which both libraries came to a value. */
 let compared = 0;
 
@@ -128,6 +134,11 @@ describe("our CEL says what an unrelated CEL says", () => {
     const facts = new Facts(capture, readFacts(capture));
     for (const rule of catalogue.rules.values()) {
       const context = facts.context(rule);
+      // of a rule that sees nothing one fixture says what every other says
+      const what = `${rule.file.id} ${Object.keys(context).sort().join(" ")}`;
+      const blank = Object.values(context).every(isBlank);
+      if (blank && seenBlank.has(what)) continue;
+      if (blank) seenBlank.add(what);
       const theirs = Object.fromEntries(Object.entries(context).map(([key, value]) => [key, input(value)]));
       for (const { key, program } of programsOf(rule)) {
         const result = attempt(program, context);
