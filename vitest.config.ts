@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 /** unit: no root, no browser; limits are generous because the machines are shared. lab: live kernel state, needs root; one file after the other, since its nodes see each other's processes. e2e: a real browser. */
 export default defineConfig({
   test: {
-    // one less than there are cores unless told: of two cores that would be one
+    // one less than there are cores unless told: of two cores that would be one. The unit tests wait for processes now and then: `npm run test:unit` takes three
     maxWorkers: 2,
     projects: [
       {
