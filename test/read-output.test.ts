@@ -68,3 +68,10 @@ test("digits in front of a line that no pipe put there stay", () => {
     { index: 2 },
   ]);
 });
+
+test("a fact about pods is read from outputs of pods alone, one about the node from the node's", () => {
+  const text = "State      Recv-Q Send-Q Local Address:Port Peer Address:Port\nCLOSE-WAIT 1      0      10.0.0.9:41000     10.0.0.7:443\n";
+  const inPod = "kubectl exec web-0 -- ss -tan";
+  expect([read("stuck-socket", "ss -tan", text).status, read("stuck-socket", inPod, text).value?.rows.length]).toEqual(["absent", 1]);
+  expect([read("socket", inPod, text).status, read("socket", "ss -tan", text).value?.rows.length]).toEqual(["absent", 1]);
+});
