@@ -152,7 +152,7 @@ export function narrow(fact: View, list: string, conditions: readonly (readonly 
   const rows = fact[SOURCE][list] as readonly Row[];
   // a value that is not known may be the one that is asked for
   if (rows.length < MIN_ROWS || masksRefused()) return (fact as unknown as Row)[list];
-  const { fields, views } = known.get(rows) ?? { fields: new Map<string, Places>(), views: new Array<unknown>(rows.length) };
+  const { fields, views } = known.get(rows) ?? { fields: new Map<string, Places>(), views: Array.from<unknown>({ length: rows.length }) };
   known.set(rows, { fields, views });
   let best: readonly number[] | undefined;
   for (const condition of conditions) {
