@@ -24,7 +24,17 @@ export interface Draft {
   /** The node's name, if the bundle tells. */
   readonly target: string | undefined;
   readonly startedAt?: string | undefined;
-  readonly outputs: readonly { readonly command: string; readonly file: string; readonly text: string; readonly truncated: boolean }[];
+  readonly outputs: readonly DraftOutput[];
+}
+
+/** What a command printed; exit code and standard error where the bundle keeps them. */
+export interface DraftOutput {
+  readonly command: string;
+  readonly file: string;
+  readonly text: string;
+  readonly truncated: boolean;
+  readonly exitCode?: number | undefined;
+  readonly stderr?: string;
 }
 
 /** A sosreport has up to 50,000 files, and with a month of journal 1 to 2 GB. */
@@ -118,22 +128,23 @@ export function isKnown(command: string): boolean {
 export function captureOfDraft(draft: Draft, importer: string, fallback: string, secrets: readonly string[]): Capture {
   const seen = new Map<string, number>();
   let redacted = 0;
-  const outputs = draft.outputs.map(({ command, file, text, truncated }): Output => {
+  const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "" }): Output => {
     // the same command again is the second sample of its counters
     const sample = Math.min(2, (seen.get(command) ?? 0) + 1);
     seen.set(command, sample);
     const cleaned = withoutSecrets(text, secrets);
-    redacted += cleaned.redacted;
+    const cleanedErrors = withoutSecrets(stderr, secrets);
+    redacted += cleaned.redacted + cleanedErrors.redacted;
     return {
       command,
       argv: undefined,
       file,
       text: cleaned.text,
       truncated,
-      exitCode: undefined,
+      exitCode,
       durationMs: undefined,
       startMs: undefined,
-      stderr: "",
+      stderr: cleanedErrors.text,
       sample,
     };
   });

@@ -3,14 +3,15 @@ import { basename } from "node:path";
 import type { Capture } from "../facts/capture.ts";
 import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
 import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
-import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer } from "./bundle.ts";
+import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer, isKnown } from "./bundle.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
+import { recording } from "./recording.ts";
 import { sosreport } from "./sosreport.ts";
 import { readTranscript } from "./transcript.ts";
 
 /** Every kind of bundle, one line each. */
-export const importers: readonly Importer[] = [sosreport, eksLogCollector, ciliumSysdump];
+export const importers: readonly Importer[] = [sosreport, eksLogCollector, ciliumSysdump, recording];
 
 const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${importers.map(({ title }) => title).join(", ")} (directory or archive), or a text with pasted outputs`;
 
@@ -72,7 +73,9 @@ async function fromBundle(path: string, bundle: Bundle, secrets: readonly string
 /** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). */
 async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   const texts = [...(await bundle.read((name) => /(?:^|\/)[\w .+-]{1,200}\.(?:txt|log|out|md)$/.test(name) && name.split("/").length <= 3))];
-  const outputs = texts.flatMap(([name, head]) => readTranscript(decodeText(head.bytes), name, commandNamed(name)).outputs);
+  const outputs = texts
+    .filter(([name]) => !ofAnother(name, bundle.names))
+    .flatMap(([name, head]) => readTranscript(decodeText(head.bytes), name, commandNamed(name)).outputs);
   if (outputs.length === 0) throw new CaptureError(`${path}: it is not ${WANTED}`);
   return [captureOfDraft({ target: undefined, outputs }, "paste", basename(path), secrets)];
 }
@@ -81,4 +84,12 @@ async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[
 function commandNamed(name: string): readonly string[] {
   const bare = basename(name).replace(/\.(?:txt|log|out|md)$/, "");
   return [bare, bare.replaceAll("_", " "), bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
+}
+
+/** True of `pod_ip_route.txt`, and of `fabric_ip_neigh.txt` beside `ip_neigh.txt`: what is in it is not the node's. */
+function ofAnother(name: string, names: readonly string[]): boolean {
+  const match = /^((?:.*\/)?)([a-z][a-z\d]{0,15})[_-](.+)$/.exec(name);
+  if (match === null || commandNamed(name).some(isKnown)) return false;
+  const [, folder = "", whose = "", rest = ""] = match;
+  return /^(?:pod|container|peer|client|router|gateway|switch)[a-z\d]{0,3}$/.test(whose) || names.includes(folder + rest);
 }

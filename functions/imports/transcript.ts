@@ -35,7 +35,9 @@ export function readTranscript(text: string, file: string, named: readonly strin
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const sections: Section[] = [];
   let target: string | undefined;
-  let open: { command: string; from: number } | undefined;
+  const meant = named.find(isKnown);
+  // a file that is named after a command is its output from the first line on, unless a prompt says otherwise
+  let open: { command: string; from: number } | undefined = meant === undefined ? undefined : { command: meant, from: 1 };
   let block: number | undefined;
   // how deep in shells of other namespaces
   const shells: boolean[] = [];
@@ -71,8 +73,6 @@ export function readTranscript(text: string, file: string, named: readonly strin
     else open = { command: shells.includes(true) ? `nsenter -t 0 -n ${typed}` : typed, from: i + 2 };
   });
   close(lines.length);
-  const meant = named.find(isKnown);
-  if (sections.length === 0 && meant !== undefined) sections.push({ command: meant, from: 1, to: lines.length });
   if (sections.length === 0) guess(lines, 0, lines.length, sections);
   return {
     target,
@@ -112,10 +112,10 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^Bridge table: /, "ebtables -L"],
   [/^table (?:ip|ip6|inet|bridge|arp|netdev) \S+ \{/, "nft list ruleset"],
   [/^Kernel IP routing table/, "route -n"],
-  [/^(?:default|[\d.]+(?:\/\d+)?|unreachable|blackhole|local|broadcast) .*\b(?:via|dev|scope)\b /, "ip route"],
   [/^\d+:\t? {0,4}from /, "ip rule"],
   [/^\d+: [\w.@:-]+: <[A-Z,_0-9-]*> mtu \d+/, "ip addr"],
   [/^\S+ dev \S+ (?:lladdr \S+ )?(?:[a-z_ ]*)?(?:REACHABLE|STALE|FAILED|PERMANENT|DELAY|PROBE|INCOMPLETE|NOARP)/, "ip neigh"],
+  [/^(?:default|[\d.]+(?:\/\d+)?|unreachable|blackhole|local|broadcast) .*\b(?:via|dev|scope)\b /, "ip route"],
   [/^(?:tcp|udp|icmp|icmpv6|sctp|unknown) +\d+ (?:\d+ )?.*src=\S+ dst=\S+ /, "conntrack -L"],
   [/^cpu=\d+\s+(?:found|entries|searched|insert)=/, "conntrack -S"],
   [/^\[ *\d+\.\d+\] /, "dmesg"],
@@ -129,7 +129,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^KVStore:|^Kubernetes: +Ok|^KubeProxyReplacement:/, "cilium status"],
   [/^Calico process is running\./, "calicoctl node status"],
   [/^IP Virtual Server version/, "ipvsadm -Ln"],
-  [/^State +Recv-Q +Send-Q/, "ss -lntup"],
+  [/^Netid +State +Recv-Q/, "ss -lntup"],
+  // behind a header without the protocol: the first state tells which sockets were asked for; what else is there is read as well
+  [/^LISTEN +\d+ +\d+ /, "ss -lntp"],
+  [/^UNCONN +\d+ +\d+ /, "ss -lnup"],
+  [/^(?:ESTAB|[A-Z]+-(?:WAIT|SENT|RECV)(?:-\d)?|LAST-ACK) +\d+ +\d+ /, "ss -tnp"],
   [/^#kernel$/, "nstat -az"],
 ];
 

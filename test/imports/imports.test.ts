@@ -258,6 +258,11 @@ Any ideas?
     ["[12345.678901] nf_conntrack: table full, dropping packet", "dmesg"],
     ["net.ipv4.ip_forward = 0", "sysctl -a"],
     ["2: eth0: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc", "ip addr"],
+    ["10.0.0.7 dev eth0 lladdr 02:00:00:00:00:07 STALE", "ip neigh"],
+    ["10.0.0.7 dev eth0 src 10.0.0.4 uid 0", "ip route"],
+    ["Netid State  Recv-Q Send-Q Local Address:Port", "ss -lntup"],
+    ["LISTEN 0      4096   0.0.0.0:22   0.0.0.0:*", "ss -lntp"],
+    ["CLOSE-WAIT 1      0   10.0.0.4:8080   10.0.0.9:41230", "ss -tnp"],
   ])("a text that names no command: %s", (line, command) => {
     expect(commands(`${line}\n`)).toEqual([[command, line.trim()]]);
   });
@@ -282,6 +287,52 @@ describe("what is not ours", () => {
     );
     expect(capture?.outputs.map(({ command }) => command).sort()).toEqual(["ip route", "iptables-save"]);
     expect(causesOf(capture)[0]).toBe("kube-forward-before-cilium");
+  });
+
+  test("a file that is named after a command is its output, whatever its lines look like; what is a pod's or a neighbour's is not the node's", async () => {
+    const nft = "table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n}\n";
+    const [capture] = await readCaptures(
+      directory({
+        "nft_list_ruleset.txt": nft,
+        "ip_neigh.txt": "10.0.0.7 dev eth0 lladdr 02:00:00:00:00:07 STALE\n",
+        "fabric_ip_neigh.txt": "10.0.0.4 dev eth1 lladdr 02:00:00:00:00:04 STALE\n",
+        "pod_ip_route.txt": "default via 10.244.0.1 dev eth0\n",
+        "saved.txt": "user@host:~$ ip rule\n0:\tfrom all lookup local\n",
+      }),
+    );
+    expect(capture?.outputs.map(({ command, text }) => [command, text.trim()])).toEqual([
+      ["ip neigh", "10.0.0.7 dev eth0 lladdr 02:00:00:00:00:07 STALE"],
+      ["nft list ruleset", nft.trim()],
+      ["ip rule", "0:\tfrom all lookup local"],
+    ]);
+  });
+
+  test("INDEX.tsv names the commands, their namespaces, exit codes and what went to standard error", async () => {
+    const [capture] = await readCaptures(
+      directory({
+        "INDEX.tsv": [
+          "file\tnetns\trc\tseconds\tcommand",
+          "a.txt\tnode\t0\t0.1\tm ip route",
+          "b.txt\tnode\t1\t0.1\tlsmod",
+          "c.txt\tpod\t0\t0.1\tip neigh",
+          "d.txt\t-\t0\t0.1\t(tcpdump in the background)",
+          "e.txt\tnode\t0\t0.1\tip rule",
+          "../f.txt\tnode\t0\t0.1\tip addr",
+          "",
+        ].join("\n"),
+        "a.txt": "default via 10.0.0.1 dev eth0\n",
+        "b.txt": "",
+        "b.stderr": "lsmod: ERROR\n",
+        "c.txt": "10.0.0.1 dev eth0 FAILED\n",
+        "d.txt": "x\n",
+      }),
+    );
+    expect(capture?.transport).toBe("recording");
+    expect(capture?.outputs.map(({ command, exitCode, stderr }) => [command, exitCode, stderr])).toEqual([
+      ["ip route", 0, ""],
+      ["lsmod", 1, "lsmod: ERROR\n"],
+      ["ip netns exec pod ip neigh", 0, ""],
+    ]);
   });
 
   test("an empty folder, a picture, a broken archive, nothing", async () => {
