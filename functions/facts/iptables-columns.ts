@@ -55,7 +55,7 @@ export function readColumns(text: string, columns: Columns, row: IptablesRow, na
   }
   const protocol = words[i++];
   if (protocol === undefined || !ANY_PROTOCOL.test(protocol)) return -1;
-  row.protocolNegated = protocol.startsWith("!");
+  if (protocol.startsWith("!")) row.protocolNegated = true;
   row.protocol = names.of(protocolName(bare(protocol)));
   if (isOpt(words[i])) i++;
   if (columns.interfaces) {
@@ -63,9 +63,9 @@ export function readColumns(text: string, columns: Columns, row: IptablesRow, na
     if (!INTERFACE.test(inward) || !INTERFACE.test(outward)) return -1;
     i += 2;
     if (inward !== "*" && inward !== "any") row.inInterface = names.of(bare(inward));
-    row.inInterfaceNegated = inward.startsWith("!");
+    if (inward.startsWith("!")) row.inInterfaceNegated = true;
     if (outward !== "*" && outward !== "any") row.outInterface = names.of(bare(outward));
-    row.outInterfaceNegated = outward.startsWith("!");
+    if (outward.startsWith("!")) row.outInterfaceNegated = true;
   }
   const [source = "", destination = ""] = [words[i], words[i + 1]];
   if (!ADDRESS.test(source) || !ADDRESS.test(destination)) return -1;
@@ -118,7 +118,7 @@ function readDetails(text: string, row: IptablesRow, names: Names): void {
     } else if (word === "[goto]") row.goto = true;
     else if (word === "ctstate" || word === "state") {
       row.states = names.list(value());
-      row.statesNegated = negated;
+      if (negated) row.statesNegated = true;
     } else if (word === "match" && /^mark$/i.test(previous)) {
       const mark = value();
       setMark(row, names.of(mark), negated);
@@ -145,9 +145,9 @@ function readDetails(text: string, row: IptablesRow, names: Names): void {
 function setPort(row: IptablesRow, side: string, ports: string, negated: boolean): void {
   if (side.startsWith("d")) {
     row.destinationPort = ports;
-    row.destinationPortNegated = negated;
+    if (negated) row.destinationPortNegated = true;
   } else {
     row.sourcePort = ports;
-    row.sourcePortNegated = negated;
+    if (negated) row.sourcePortNegated = true;
   }
 }

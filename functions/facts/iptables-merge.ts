@@ -1,5 +1,5 @@
 import type { Part } from "./fact.ts";
-import { type Backend, type Family, type Iptables, type IptablesChain, type IptablesRow, WARNING } from "./iptables-row.ts";
+import { type Backend, changed, type Family, type Iptables, type IptablesChain, type IptablesRow, WARNING } from "./iptables-row.ts";
 
 /**
  * True if the parts show all of an IPv4 table: the unnamed program's view, or those of the named backends as far as they hold anything (a view of
@@ -30,10 +30,8 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
   const programs = samples.filter((part) => part.complete).flatMap((part) => part.value.programs);
   for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
   const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
-  const named = <R extends { family: Family; backend: Backend }>(row: R): R =>
-    row.backend === "unknown" && unnamed[row.family] !== "unknown" ? { ...row, backend: unnamed[row.family] } : row;
-  const renamed = value.chains.some((chain) => named(chain) !== chain);
-  const { chains, rows } = renamed ? { chains: value.chains.map(named), rows: value.rows.map(named) } : value;
+  const isUnnamed = ({ family, backend }: Of): boolean => backend === "unknown" && unnamed[family] !== "unknown";
+  const { chains, rows } = value.chains.some(isUnnamed) ? withBackend(value, isUnnamed, ({ family }) => unnamed[family]) : value;
   return { chains, rows, warnings: views.flatMap((view) => view.warnings), programs };
 }
 
@@ -41,12 +39,25 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
 function withoutLegacy(parts: readonly Part<Iptables>[], family: Family): readonly Part<Iptables>[] {
   const empty = parts.some(({ view, complete, value }) => complete && view.scope === `${family}/legacy` && !holdsRules(value, family, "legacy"));
   if (!empty) return parts;
-  const asNft = <R extends { family: Family; backend: Backend }>(row: R): R => (row.family === family ? { ...row, backend: "nft" } : row);
+  const isOfFamily = (one: Of): boolean => one.family === family;
   return parts.map((part) => {
-    const { chains, rows, warnings, programs } = part.value;
+    const { chains, programs } = part.value;
     const unnamed = !part.view.scope.includes("/") && chains.some((chain) => chain.family === family && (chain.rules > 0 || chain.policy !== "ACCEPT"));
-    return unnamed ? { ...part, value: { chains: chains.map(asNft), rows: rows.map(asNft), warnings, programs: programs.map(asNft) } } : part;
+    if (!unnamed) return part;
+    const named = programs.map((program) => (isOfFamily(program) ? { ...program, backend: "nft" as const } : program));
+    return { ...part, value: { ...part.value, ...withBackend(part.value, isOfFamily, () => "nft"), programs: named } };
   });
+}
+
+/** Whose a chain or a rule is. */
+type Of = Pick<IptablesChain, "family" | "backend">;
+
+/** The backend of some chains and their rules changed. */
+function withBackend({ chains, rows }: Pick<Iptables, "chains" | "rows">, which: (one: Of) => boolean, backendOf: (one: Of) => Backend) {
+  return {
+    chains: chains.map((chain) => (which(chain) ? { ...chain, backend: backendOf(chain) } : chain)),
+    rows: rows.map((row) => (which(row) ? changed(row, { backend: backendOf(row) }) : row)),
+  };
 }
 
 interface Settled extends Iptables {

@@ -86,14 +86,14 @@ export function readOptions(text: string, from: number, end: number, row: Iptabl
       case 106: // j
       case 103: // g
         row.target = names.of(text.slice(at, stop));
-        row.goto = letter === 103;
+        if (letter === 103) row.goto = true;
         break;
       case 109: // m
         markMatch = stop - at === 4 && text.startsWith("mark", at);
         break;
       case 112: // p
         row.protocol = names.of(protocolName(text.slice(at, stop)));
-        row.protocolNegated = negated;
+        if (negated) row.protocolNegated = true;
         break;
       case 115: // s
         setSource(row, text.slice(at, stop), negated);
@@ -103,11 +103,11 @@ export function readOptions(text: string, from: number, end: number, row: Iptabl
         break;
       case 105: // i
         row.inInterface = names.of(text.slice(at, stop));
-        row.inInterfaceNegated = negated;
+        if (negated) row.inInterfaceNegated = true;
         break;
       case 111: // o
         row.outInterface = names.of(text.slice(at, stop));
-        row.outInterfaceNegated = negated;
+        if (negated) row.outInterfaceNegated = true;
         break;
       case 99: {
         // c PACKETS BYTES
@@ -168,19 +168,19 @@ function readLong(option: string, value: string, negated: boolean, markMatch: bo
     case "--ctstate":
     case "--state":
       row.states = names.list(value);
-      row.statesNegated = negated;
+      if (negated) row.statesNegated = true;
       break;
     case "--dport":
     case "--dports":
     case "--destination-ports":
       row.destinationPort = value;
-      row.destinationPortNegated = negated;
+      if (negated) row.destinationPortNegated = true;
       break;
     case "--sport":
     case "--sports":
     case "--source-ports":
       row.sourcePort = value;
-      row.sourcePortNegated = negated;
+      if (negated) row.sourcePortNegated = true;
       break;
     case "--mark":
       if (markMatch) setMark(row, names.of(value), negated);

@@ -1,6 +1,6 @@
 import type { Input, Parsed } from "./fact.ts";
 import type { Request } from "./iptables-command.ts";
-import type { Iptables } from "./iptables-row.ts";
+import { changed, type Iptables } from "./iptables-row.ts";
 import { orphanChain, Reader } from "./iptables-text.ts";
 
 /** `   2871 -A INPUT …`: what `uniq -c` puts in front. Group 1: how often. */
@@ -22,7 +22,7 @@ export function readSorted(input: Input, request: Request): Parsed<Iptables> {
   const parsed = new Reader({ ...input, text: rules.join("\n"), view: { ...input.view, complete: false } }, request).read();
   const rows = parsed.value.rows.map((row) => {
     const count = copies[row.line - 1];
-    return { ...row, position: 0, ...(count === undefined ? {} : { copies: count }) };
+    return changed(row, { position: 0, ...(count === undefined ? {} : { copies: count }) });
   });
   const chains = parsed.value.chains.map((chain) => ({ ...chain, complete: false }));
   return { ...parsed, value: { ...parsed.value, chains, rows, programs: [] } };
