@@ -12,14 +12,14 @@ export interface AppLinkOptions {
   readonly signingSecret: string;
   /** Commands, clicks and submissions that time out are sent a second time. */
   readonly retryInteractions: boolean;
+  /** How long the app is waited for. */
+  readonly patienceMs: number;
 }
 
-/** Slack waits this long for the app. */
-const patienceMs = 3000;
 /** Slack sends an event up to three times more: at once, after a minute, after five. */
 const eventRetriesMs = [0, 60_000, 300_000];
 
-/** Carries what happens in the workspace to the app: signed, with three seconds' patience, and with Slack's retries. */
+/** Carries what happens in the workspace to the app: signed, with Slack's patience, and with Slack's retries. */
 export class AppLink {
   /** Where the app listens, e.g. "http://127.0.0.1:3000/slack/events". */
   url: string | undefined;
@@ -85,7 +85,7 @@ export class AppLink {
     if (this.url === undefined) return { kind: "unreachable" };
     const timestamp = Math.floor(this.#options.clock.now() / 1000);
     const abort = new AbortController();
-    const cancel = this.#options.clock.after(patienceMs, () => abort.abort());
+    const cancel = this.#options.clock.after(this.#options.patienceMs, () => abort.abort());
     try {
       const response = await fetch(this.url, {
         method: "POST",

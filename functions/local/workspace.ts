@@ -29,6 +29,8 @@ export interface WorkspaceOptions {
   readonly rateLimits?: boolean;
   /** Commands and clicks that the app does not answer in time are sent once more. On by default. */
   readonly retryInteractions?: boolean;
+  /** How long the app has to answer, as in Slack 3 seconds unless told: tests in which much else runs in the app's process give it more. */
+  readonly patienceMs?: number;
   readonly users?: readonly User[];
   readonly channels?: readonly Channel[];
   readonly groups?: readonly UserGroup[];
@@ -156,7 +158,8 @@ export class Workspace {
       groups: options.groups ?? (fresh ? teams : []),
       kept: this.#kept,
     });
-    this.#link = new AppLink({ clock, signingSecret: this.signingSecret, retryInteractions: options.retryInteractions ?? true });
+    const { retryInteractions = true, patienceMs = 3000 } = options;
+    this.#link = new AppLink({ clock, signingSecret: this.signingSecret, retryInteractions, patienceMs });
     this.#interactions = new Interactions(this.chat, this.#link, this.signingSecret, this.#kept);
     this.#kept.flush();
   }

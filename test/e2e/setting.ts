@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, BrowserContextOptions, Locator } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test as testAnywhere } from "vitest";
 import { type Local, type LocalOptions, startLocal } from "../../functions/local/main.ts";
+import { UNHURRIED } from "../unhurried.ts";
 import { Desk, launchBrowser, skipBrowser, temporaryFolder } from "./desk.ts";
 import { smaller } from "./png.ts";
 
@@ -32,7 +33,7 @@ afterEach(async () => {
 export async function serve(options: Partial<LocalOptions> = {}): Promise<Local> {
   const folder = temporaryFolder();
   cleanups.push(folder.remove);
-  const local = await startLocal({ directory: join(folder.path, "state"), fresh: true, ...options });
+  const local = await startLocal({ directory: join(folder.path, "state"), fresh: true, workspace: UNHURRIED, ...options });
   cleanups.push(() => local.close());
   return local;
 }

@@ -18,6 +18,7 @@ import { startDurableLambda } from "../emulators/durable-lambda.ts";
 import { createTable, dynamoDbProblem, startDynamoDb } from "../emulators/dynamodb.ts";
 import { startSecrets } from "../emulators/secrets.ts";
 import { startSsm } from "../emulators/ssm.ts";
+import { UNHURRIED } from "../unhurried.ts";
 import { approve } from "./approve.ts";
 import { type Lab, startLab } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
@@ -46,7 +47,7 @@ async function stage() {
     startSecrets(),
     startLab(["s4"], { suffix: `p${process.pid}` }),
   ]);
-  const workspace = new Workspace({ targets: [] });
+  const workspace = new Workspace({ targets: [], ...UNHURRIED });
   let handle: ((event: HttpEvent, context: unknown) => Promise<HttpResponse>) | undefined;
   const slack = await startServer({
     workspace,

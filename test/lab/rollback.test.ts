@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Local, startLocal } from "../../functions/local/main.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
+import { UNHURRIED } from "../unhurried.ts";
 import { approve } from "./approve.ts";
 import { type LabNode, startLab } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
@@ -44,7 +45,7 @@ test.skipIf(skipLab())("a fix that does not help is undone: the node is byte for
       policy: [{ id: "sre", effect: "allow", approvers: [APPROVER], expires: "10m", oneAtATime: "cluster", maxNodes: { most: 1, per: "1h" } }],
     };
     writeFileSync(join(directory, "netcheck.yaml"), JSON.stringify(config));
-    app = await startLocal({ directory: join(directory, "data"), config: join(directory, "netcheck.yaml"), enter: () => node.enter });
+    app = await startLocal({ directory: join(directory, "data"), config: join(directory, "netcheck.yaml"), enter: () => node.enter, workspace: UNHURRIED });
     const { store, engine, workspace } = app;
     await node.fault();
     expect(await node.probe(), "the traffic fails").toBe(false);

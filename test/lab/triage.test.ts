@@ -16,6 +16,7 @@ import { namespaceKubelet } from "../emulators/kubelet.ts";
 import { startKubernetes } from "../emulators/kubernetes.ts";
 import { type SsmEmulator, startSsm } from "../emulators/ssm.ts";
 import { clusterAt, image } from "../transports/pods.ts";
+import { UNHURRIED } from "../unhurried.ts";
 import { approve } from "./approve.ts";
 import { type Incident, type Lab, type LabNode, startLab, type Variant } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
@@ -99,6 +100,7 @@ async function onStage(way: Way, chosen: readonly Incident[], play: (stage: Stag
       directory: join(directory, "data"),
       config: join(directory, "netcheck.yaml"),
       enter: (target) => lab.node(target.address).enter,
+      workspace: UNHURRIED,
       transports: {
         ssm: ssmTransport({ cluster: () => ({ region: "eu-central-1", outputBucket: "netcheck-outputs" }), pollMs: 50 }),
         "debug-pod": debugPodTransport({ cluster: () => clusterAt(cluster), pauseMs: 50 }),

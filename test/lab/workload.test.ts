@@ -10,6 +10,7 @@ import { namespaceKubelet } from "../emulators/kubelet.ts";
 import { type KubernetesEmulator, startKubernetes } from "../emulators/kubernetes.ts";
 import { Cgroup } from "../emulators/workload-pod.ts";
 import { clusterAt, image } from "../transports/pods.ts";
+import { UNHURRIED } from "../unhurried.ts";
 import { type Lab, startLab } from "./lab.ts";
 import { skipLab } from "./requirements.ts";
 import { rested } from "./rested.ts";
@@ -72,6 +73,7 @@ describe.skipIf(skipLab())("a pod and a service of a lab node", () => {
     app = await startLocal({
       directory: join(directory, "data"),
       config: join(directory, "netcheck.yaml"),
+      workspace: UNHURRIED,
       workloads: clusterWorkloads({ clusters: async () => ["lab"], cluster: () => clusterAt(cluster), pauseMs: 50 }),
       transports: { "debug-pod": debugPodTransport({ cluster: () => clusterAt(cluster), pauseMs: 50 }) },
     });
