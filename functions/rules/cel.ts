@@ -173,6 +173,13 @@ const definition = (schema: any): { type: string; shape?: Record<string, z.ZodTy
 
 /** Which fields the rows of a fact's list have, by the fact's variable. */
 export const fieldKinds: FieldKinds = (variable, list) => {
+  const name = `${variable}.${list}`;
+  if (!kindsOf.has(name)) kindsOf.set(name, kindsIn(variable, list));
+  return kindsOf.get(name);
+};
+const kindsOf = new Map<string, ReturnType<FieldKinds>>();
+
+function kindsIn(variable: string, list: string): ReturnType<FieldKinds> {
   const fact = [...facts, ...derivedFacts].find(({ id }) => variableOf(id) === variable);
   const rows = definition(definition(fact?.schema).shape?.[list]);
   const shape = definition(rows.element).shape;
@@ -185,7 +192,7 @@ export const fieldKinds: FieldKinds = (variable, list) => {
     else if (type === "optional" && text(definition(innerType).type)) kinds[name] = "optional";
   }
   return kinds;
-};
+}
 
 /** The environment with every fact and function. Cloned for each rule, which adds its lets. */
 export const environment: Environment = buildEnvironment();
