@@ -10,8 +10,8 @@ export default defineConfig({
         test: {
           name: "unit",
           globalSetup: "test/bundled-cli.ts",
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           include: ["test/**/*.test.ts"],
           exclude: ["test/lab/**", "test/e2e/**"],
         },

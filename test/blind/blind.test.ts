@@ -6,7 +6,7 @@ describe("blind cases", () => {
   let totals: BlindTotals;
   beforeAll(async () => {
     totals = totalsOf(await runBlind());
-  }, 60_000);
+  }, 120_000);
 
   test("there are cases of both kinds", () => {
     expect(totals.faulty).toBeGreaterThan(100);

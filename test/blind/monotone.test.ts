@@ -22,7 +22,7 @@ const isLog = (command: string | readonly string[]): boolean => {
 
 describe("logs of healthy nodes", () => {
   let logs = 0;
-  test.each(cases)("%s: none leaves a rule open that would be decided without it", { timeout: 30_000 }, async (name) => {
+  test.each(cases)("%s: none leaves a rule open that would be decided without it", async (name) => {
     const capture = await readCaptureFiles(`${folder}${name}`);
     const open = openOf(capture);
     for (const [i, output] of capture.outputs.entries()) {

@@ -669,7 +669,7 @@ describe("kill -9", () => {
     { place: "suspended", effects: ["collect", "fix", "callback", "report"], fix: "fixed" },
     { place: "answered", effects: ["collect", "fix", "callback", "report"], fix: "fixed" },
     { place: "in-report", effects: ["collect", "fix", "callback", "report", "report"], fix: "fixed" },
-  ])("at $place: the rest is done after a restart, the fix at most once", { timeout: 30_000 }, ({ place, effects, fix }) => {
+  ])("at $place: the rest is done after a restart, the fix at most once", ({ place, effects, fix }) => {
     const file = join(folder, "engine.db");
     expect(crash(file, place).signal).toBe("SIGKILL");
     const second = crash(file, "");

@@ -88,7 +88,7 @@ describe("a workspace in a file", () => {
     // On two busy cores it takes about a second; a snapshot of everything per change would take minutes.
     expect(written - started).toBeLessThan(20_000);
     expect(read).toBeLessThan(5000);
-  }, 30_000);
+  });
 });
 
 describe("a process that is killed", () => {

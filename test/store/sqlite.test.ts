@@ -48,7 +48,7 @@ describe("sqlite store and other processes", () => {
     expect(statSync(`${file}-wal`).mode & 0o777).toBe(0o600);
   });
 
-  test("two processes decide the same proposals in the same moment: each is decided once", { timeout: 30_000 }, async () => {
+  test("two processes decide the same proposals in the same moment: each is decided once", async () => {
     await store.open(incident("i1"), draft("incident-opened"));
     for (let n = 0; n < 30; n++) await store.propose(proposal(`p${n}`, "i1"), draft(`fix-proposed/${n}`));
     const children = ["a", "b"].map((name) => spawn(process.execPath, [CHILD, file, "decide", name], { stdio: ["pipe", "pipe", "inherit"] }));
@@ -76,7 +76,7 @@ describe("sqlite store and other processes", () => {
     expect(await verifyStore(store)).toEqual([]);
   });
 
-  test("killed at any moment: what was acknowledged is there, and the chain is whole", { timeout: 30_000 }, async () => {
+  test("killed at any moment: what was acknowledged is there, and the chain is whole", async () => {
     await store.open(incident("i1"), draft("incident-opened"));
     const journal = join(folder, "journal");
     const child = spawn(process.execPath, [CHILD, file, "write", journal], { stdio: "inherit" });

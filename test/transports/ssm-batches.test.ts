@@ -49,9 +49,10 @@ const batches = (): Batches => {
 };
 const jobsOf = (targets: readonly Target[], started: readonly Started[]): BatchJob[] =>
   started.flatMap((one, at) => (one.ok ? [{ target: targets[at] as Target, handle: one.handle }] : []));
-async function ends(jobs: readonly BatchJob[], waitMs = 2000): Promise<Map<string, JobState>> {
+/** How the first `count` of the jobs end. */
+async function ends(jobs: readonly BatchJob[], count = jobs.length): Promise<Map<string, JobState>> {
   const found = new Map<string, JobState>();
-  for await (const { job: ended, state } of batches().poll(jobs, waitMs)) found.set(ended.target.name, state);
+  for await (const { job: ended, state } of batches().poll(jobs, 60_000)) if (found.set(ended.target.name, state).size === count) break;
   return found;
 }
 const count = (operation: string): number => emulator.requests.filter((request) => request.operation === operation).length;
@@ -127,7 +128,7 @@ describe("a batch", () => {
     const targets = nodes(7);
     const deliveries = ["undeliverable", "delivery-timeout", "access-denied", "invalid-platform", "delayed", "hang"] as const;
     for (const [at, delivery] of deliveries.entries()) emulator.agents.set(idOf(at + 1), { name: `node${at + 1}`, enter: [], delivery });
-    const found = await ends(jobsOf(targets, await batches().start(targets, job("job-1", quick))), 300);
+    const found = await ends(jobsOf(targets, await batches().start(targets, job("job-1", quick))), 5);
     expect(Object.fromEntries([...found].map(([name, { state }]) => [name, state]))).toEqual({
       node1: "lost",
       node2: "lost",
@@ -161,7 +162,7 @@ describe("a batch", () => {
     for (const { name, address } of targets) emulator.agents.set(address, { name, enter: [] });
     const jobs = jobsOf(targets, await batches().start(targets, job("job-1", slow)));
     await batches().cancel(jobs.slice(0, 2));
-    const found = await ends(jobs, 100);
+    const found = await ends(jobs, 2);
     expect([...found].map(([name, { state }]) => [name, state])).toEqual([
       ["node1", "lost"],
       ["node2", "lost"],
