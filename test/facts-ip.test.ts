@@ -144,10 +144,11 @@ describe("link", () => {
     expect(complete).toBe(false);
   });
 
-  test.each(["ip -6 addr", "ip -br addr", "ip -o addr", "ip link set eth0 up", "ifconfig eth0 down", "ip -n pod1 link"])(
-    "does not take %s for a list of links",
-    (command) => expect(view("link", command)).toBeUndefined(),
+  test.each(["ip -br addr", "ip -o addr", "ip link set eth0 up", "ifconfig eth0 down", "ip -n pod1 link"])("does not take %s for a list of links", (command) =>
+    expect(view("link", command)).toBeUndefined(),
   );
+
+  test("ip -6 addr shows only links that have such addresses", () => expect(view("link", "ip -6 addr")).toMatchObject({ complete: false }));
 });
 
 describe("address, rule, neighbor", () => {

@@ -45,7 +45,7 @@ const Endpoint = z.object({
   bridge: z.string(),
   address: z.string(),
   /**
-   * rule: of kube-proxy's DNAT. comment: kube-proxy's own remark beside the jump to it. server: of IPVS. connection: one that another address on the same
+   * rule: of kube-proxy's DNAT, in iptables or in its own table of nft. comment: kube-proxy's own remark beside the jump to it. server: of IPVS. connection: one that another address on the same
    * bridge opened to a service, and that nothing came back of. answer: a program was answered from there, and had asked a service.
    */
   by: z.enum(["rule", "comment", "server", "connection", "answer"]),
@@ -72,6 +72,7 @@ interface Sources {
   };
   readonly os?: { kernels: readonly { release: string }[] };
   readonly iptables?: Iptables;
+  readonly nft?: { rows: readonly (Row & { table: string; spec: string })[] };
   readonly ipvs?: { servers: readonly (Row & { address: string; forward?: string })[] };
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
@@ -91,6 +92,8 @@ const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman
 const FLANNEL = /Failed to check br_netfilter\b/;
 /** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
 const NOT_FOUND = /bridge-nf-call-iptables.{0,40}: no such file or directory|missing br-netfilter module or unset sysctl/i;
+/** kube-proxy in nftables mode: "meta l4proto udp dnat to 10.244.1.5:53" in its table "kube-proxy". */
+const NFT_TARGET = /\bdnat to (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d{1,5}\b/;
 const ENDPOINT = / -> (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d{1,5}$/;
 /** More rows of a kind than this prove nothing more. */
 const MAX_ROWS = 200;
@@ -98,10 +101,26 @@ const MAX_ROWS = 200;
 export const bridgeNetfilter = defineDerivedFact<BridgeNetfilter>({
   id: "bridge-netfilter",
   title: "Whether frames between ports of a bridge pass iptables, and services that need it",
-  from: ["sysctl", "iptables", "address", "module", "os", "ipvs", "conntrack", "route", "neighbor", "fdb", "link", "bridge", "agent-log", "service-answer"],
-  optional: ["module", "os", "ipvs", "conntrack", "route", "neighbor", "fdb", "link", "bridge", "agent-log", "service-answer"],
+  from: [
+    "sysctl",
+    "iptables",
+    "address",
+    "nft",
+    "module",
+    "os",
+    "ipvs",
+    "conntrack",
+    "route",
+    "neighbor",
+    "fdb",
+    "link",
+    "bridge",
+    "agent-log",
+    "service-answer",
+  ],
+  optional: ["nft", "module", "os", "ipvs", "conntrack", "route", "neighbor", "fdb", "link", "bridge", "agent-log", "service-answer"],
   // rows of these only ever add a proof
-  inPart: ["module", "os", "ipvs", "conntrack", "neighbor", "fdb", "agent-log"],
+  inPart: ["nft", "module", "os", "ipvs", "conntrack", "neighbor", "fdb", "agent-log"],
   schema: BridgeNetfilter,
   derive: (values, whole) => derive(values as Sources, whole),
 });
@@ -212,9 +231,13 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
       const address = row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row) ? ENDPOINT.exec(row.comment ?? "")?.[1] : undefined;
       if (address !== undefined) add(row, address, "comment");
     }
+  for (const row of bridges.length === 0 ? [] : (sources.nft?.rows ?? [])) {
+    const address = row.table === "kube-proxy" ? NFT_TARGET.exec(row.spec)?.[1] : undefined;
+    if (address !== undefined) add(row, address, "rule");
+  }
   for (const row of sources.ipvs?.servers ?? []) if (row.forward === undefined || row.forward === "masq") add(row, row.address, "server");
   // only kube-proxy and the bridges of CNIs: what Docker does between its containers is another matter
-  const kube = rows.some((row) => row.chain.startsWith("KUBE-"));
+  const kube = rows.some((row) => row.chain.startsWith("KUBE-")) || sources.nft?.rows.some((row) => row.table === "kube-proxy") === true;
   const serves = (address: string): boolean => kube || subnetOf(address)?.cni === true;
   // where no subnet was seen: both are neighbours on the bridge of a CNI
   const neighbors = new Map((sources.neighbor?.rows ?? []).filter((row) => CNI_BRIDGE.test(row.interface)).map((row) => [row.address, row.interface]));
@@ -263,7 +286,8 @@ function unneededOf(
 ): BridgeNetfilter["unneeded"] {
   const ports = whole.has("link") || whole.has("bridge");
   const behindPorts = !bridges.some((row) => row.flat) || (whole.has("neighbor") && whole.has("fdb"));
-  const nothing = whole.has("address") && ports && behindPorts && (bridges.length === 0 || (whole.has("iptables") && services.length === 0));
+  const rules = whole.has("iptables") && (whole.has("nft") || !(sources.nft?.rows ?? []).some((row) => row.table === "kube-proxy"));
+  const nothing = whole.has("address") && ports && behindPorts && (bridges.length === 0 || (rules && services.length === 0));
   const row = sources.address?.rows[0];
   return nothing && endpoints.length === 0 && row !== undefined ? [placed(row)] : [];
 }

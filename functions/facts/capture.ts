@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { toldByDate } from "./date-output.ts";
 import { firstIssue } from "./issue.ts";
 
 /** `capture.json` (DESIGN C3). Only schema, target.name and the outputs' command and file are required, so that a person can write one by hand. */
@@ -71,33 +72,34 @@ export interface Capture {
 /** Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut. */
 export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean }): Capture {
   const seen = new Map<string, number>();
+  const outputs = index.outputs.map((output) => {
+    const { text, truncated } = texts(output.file);
+    const command = typeof output.command === "string" ? output.command : output.command.join(" ");
+    // who writes a capture by hand and ran a command twice need not say so
+    const nth = (seen.get(command) ?? 0) + 1;
+    seen.set(command, nth);
+    return {
+      command,
+      argv: typeof output.command === "string" ? undefined : output.command,
+      file: output.file,
+      text,
+      exitCode: output.exitCode,
+      durationMs: output.durationMs,
+      startMs: output.startMs,
+      stderr: output.stderr ?? "",
+      truncated: truncated || (output.truncated ?? false),
+      sample: output.sample ?? Math.min(2, nth),
+      ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
+    };
+  });
   return {
     target: index.target.name,
     transport: index.transport ?? "replay",
     runbook: index.runbook ?? "netcheck",
-    startedAt: index.startedAt,
+    startedAt: index.startedAt ?? toldByDate(outputs),
     redacted: index.redacted ?? 0,
     notCollected: index.notCollected ?? [],
-    outputs: index.outputs.map((output) => {
-      const { text, truncated } = texts(output.file);
-      const command = typeof output.command === "string" ? output.command : output.command.join(" ");
-      // who writes a capture by hand and ran a command twice need not say so
-      const nth = (seen.get(command) ?? 0) + 1;
-      seen.set(command, nth);
-      return {
-        command,
-        argv: typeof output.command === "string" ? undefined : output.command,
-        file: output.file,
-        text,
-        exitCode: output.exitCode,
-        durationMs: output.durationMs,
-        startMs: output.startMs,
-        stderr: output.stderr ?? "",
-        truncated: truncated || (output.truncated ?? false),
-        sample: output.sample ?? Math.min(2, nth),
-        ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
-      };
-    }),
+    outputs,
   };
 }
 

@@ -144,6 +144,7 @@ export const clock = defineFact({
         !CHRONY_FRAME.test(content) &&
         !(view.format === "ntpq" && NTPQ_FRAME.test(raw)) &&
         !(view.format === "adjtimex" && ADJTIMEX.test(content)) &&
+        !NO_DAEMON.test(content) &&
         !isPrompt(raw)
       ) {
         unparsed.add(line, raw);

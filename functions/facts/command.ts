@@ -10,7 +10,10 @@ export interface CommandLine {
   readonly foreign: boolean;
 }
 
-/** Words of a shell command line: quotes and backslashes are honoured, expansions are left as they are. An unclosed quote ends at the end. */
+/**
+ * Words of a shell command line: quotes and backslashes are honoured, expansions are left as they are, but for alternatives in a path
+ * (`/proc/sys/net/ipv4/conf/{all,eth1}/rp_filter`). An unclosed quote ends at the end.
+ */
 export function words(commandLine: string): string[] {
   const result: string[] = [];
   let word: string | undefined;
@@ -33,7 +36,15 @@ export function words(commandLine: string): string[] {
     } else word = (word ?? "") + char;
   }
   if (word !== undefined) result.push(word);
-  return result;
+  return result.flatMap((path) => alternatives(path));
+}
+
+const ALTERNATIVES = /^(\/[\w./*-]{0,200})\{([\w.*-]{1,40}(?:,[\w.*-]{0,40}){1,20})\}([\w./*{},-]{0,200})$/;
+
+/** The paths that a shell makes of `/a/{b,c}/d`; what has more than two such lists stays as it is. */
+function alternatives(word: string, depth = 0): string[] {
+  const [, head = "", list = "", tail = ""] = (depth < 2 && word.startsWith("/") ? ALTERNATIVES.exec(word) : null) ?? [];
+  return list === "" ? [word] : list.split(",").flatMap((one) => alternatives(`${head}${one}${tail}`, depth + 1));
 }
 
 /** What people put before a command on the same line: `date; ethtool -S eth0`, `hostname && ip a`. */
@@ -41,12 +52,15 @@ const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "s
 
 /**
  * What a loop runs again and again (`while true; do date; ethtool -S eth0; sleep 5; done`): the output holds several answers of one command, which only facts
- * of counters can tell apart. A loop with a variable in it runs several commands, and which answer is whose nobody knows.
+ * of counters can tell apart. A loop with a variable in it runs several commands, and which answer is whose nobody knows, but for ping, which says itself what
+ * it sent (`for s in 1472 1372; do ping -M do -s $s 10.0.0.9; done`).
  */
 function insideLoop(all: readonly string[]): readonly string[] {
   const start = all.indexOf("do");
-  if (!LOOPS.has(all[0] ?? "") || start === -1 || all.some((word) => word.includes("$"))) return all;
+  if (!LOOPS.has(all[0] ?? "") || start === -1) return all;
   const inside = all.slice(start + 1);
+  if (inside.some((word, i) => /^ping[46]?$/.test(word) && (i === 0 || inside[i - 1] === ";"))) return inside;
+  if (all.some((word) => word.includes("$"))) return all;
   return inside.some((word) => COUNTING.has(baseName(word))) || (inside.includes("conntrack") && inside.includes("-S")) ? inside : all;
 }
 const LOOPS = new Set(["while", "until", "for"]);
@@ -60,7 +74,21 @@ function behindRemarks(all: readonly string[]): string[] {
     if (end === -1 || rest[end] === "|" || end === rest.length - 1) break;
     rest = rest.slice(end + 1);
   }
-  return rest;
+  return sinceNoted(rest);
+}
+
+/** An option that nstat does not have: what it prints is what grew since a run of the same line that only noted the numbers. */
+export const SINCE_NOTED = "--since-noted";
+
+/** `nstat -n; sleep 10; nstat`, `nstat > /dev/null; sleep 10; nstat`. */
+function sinceNoted(all: string[]): string[] {
+  const [first, ...more] = all
+    .join("\n")
+    .split(/\n[;&]\n/)
+    .map((run) => run.replace(/^sudo\n/, "").split("\n"));
+  const again = more.findLast((run) => baseName(run[0] ?? "") === "nstat");
+  const noted = baseName(first?.[0] ?? "") === "nstat" && /\n(?:-n|--nooutput|1?>{1,2}\n?\/dev\/null)(?:\n|$)/.test((first ?? []).join("\n"));
+  return noted && again !== undefined ? ["nstat", SINCE_NOTED, ...again.slice(1)] : all;
 }
 
 /** Options of wrappers that take a value in the next word. */
@@ -167,7 +195,7 @@ const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
 
 /** Pods and containers that run in the network namespace of the node: what is run in them, the node itself answers. */
 const HOST_NETWORK =
-  /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|kubelet|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd)(?:[-_/$]|$)/i;
+  /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|kubelet|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd|node-exporter)(?:[-_/$]|$)/i;
 /** Containers that are a whole node: kind, k3d, minikube. */
 const NODE_CONTAINER = /^(?:[\w.-]{1,60}-(?:control-plane|worker)\d{0,3}|k3d-[\w.-]{1,60}-(?:server|agent)-\d{1,3}|minikube(?:-m\d{2})?)$/;
 /** What an agent's own tool prints is about the node, wherever it was asked. */

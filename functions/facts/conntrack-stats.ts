@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { present } from "./present.ts";
 import { growth, samples } from "./sampled.ts";
 
@@ -78,6 +79,8 @@ const NAMES: Readonly<Record<string, Counter>> = {
 };
 /** Counted once, or not counted any more. `(null)`: an older tool has no name for what a newer kernel counts. */
 const IGNORED = new Set("entries searched new ignore delete delete_list expect_new expect_create expect_delete (null)".split(" "));
+/** Those that every version has. */
+const FOUR = ["invalid", "insertFailed", "drop", "earlyDrop"] as const;
 const COUNTERS = Object.keys(counters) as Counter[];
 const CPU_LINE = /^cpu=(\d{1,5})\s+(\S.*)$/;
 const WORD = /^([a-z_]{2,20}|\(null\))=(\d{1,15})$/;
@@ -98,6 +101,8 @@ export const conntrackStats = defineFact({
     if (argv[0] === "conntrack" && argv.length === 2 && (argv[1] === "-C" || argv[1] === "--count")) {
       return { format: "count", complete: true, scope: "count", rank: 1 };
     }
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     if (argv[0] !== "conntrack" || !argv.some((word) => word === "-S" || word === "--stats")) return undefined;
     return { format: "conntrack", complete: argv.length === 2, scope: "", rank: 2 };
   },
@@ -114,7 +119,7 @@ export const conntrackStats = defineFact({
     // `| grep -o 'insert_failed=[0-9]*'`: CPUs without a number; what else is printed (the time, a prompt) parts the samples
     const bare: Cpu[][] = [];
     let open = false;
-    for (const { line, text: content } of lines(text)) {
+    for (const { line, text: content } of lines(view.format === "metrics" ? metricsAs(text, counterLine) : text)) {
       const first = content.trimStart();
       const single = WORD.test(first) ? cpuRow(`cpu=0 ${first}`, line) : undefined;
       if (single !== undefined) {
@@ -162,16 +167,22 @@ export const conntrackStats = defineFact({
       const now = totalsOf(after);
       const totals = alike ? grown(totalsOf(before), now) : now;
       // what was not shown did not stand still
-      for (const counter of ["invalid", "insertFailed", "drop", "earlyDrop"] as const) if (after[0]?.[counter] === undefined) delete totals[`${counter}Delta`];
+      for (const counter of FOUR) if (after[0]?.[counter] === undefined) delete totals[`${counter}Delta`];
       return unparsed.with({ rows: after.map((row, cpu) => ({ ...row, cpu })), totals: [totals], counts });
     }
     const [last] = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
     const totals = last === undefined ? [] : [earlier === undefined ? last : grown(earlier, last)];
+    // a search may show some of them only: the row says which
+    if (view.format === "metrics" && vertical !== undefined) rows = [{ ...vertical, cpu: 0 }];
     return unparsed.with({ rows, totals, counts });
   },
   merge: mergeStats,
   whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
 });
+
+/** `node_nf_conntrack_stat_insert_failed 7` of node_exporter, as older kernels say it. */
+const counterLine = ({ name, value }: Metric): string | undefined =>
+  name.startsWith("nf_conntrack_stat_") ? `${name.slice("nf_conntrack_stat_".length)} ${value}` : undefined;
 
 /** `cpu=0 found=0 …`; undefined if a word is not a counter we know. */
 function cpuRow(content: string, line: number): Cpu | undefined {
@@ -227,6 +238,9 @@ function mergeStats(parts: readonly Part<ConntrackStats>[]): ConntrackStats {
   const unlike = before !== undefined && before.value.rows.length !== after.value.rows.length;
   if (before === undefined || old === undefined || now === undefined || unlike) return { ...after.value, counts };
   const totals = grown(old, now);
+  const shown = (part: Part<ConntrackStats>, counter: Counter): boolean =>
+    part.value.rows.length === 0 || part.value.rows.some((row) => row[counter] !== undefined);
+  for (const counter of FOUR) if (!shown(before, counter) || !shown(after, counter)) delete totals[`${counter}Delta`];
   const seconds = after.at === undefined || before.at === undefined ? undefined : Math.round((after.at - before.at) * 1000) / 1000;
   if (seconds !== undefined && seconds > 0) totals.seconds = seconds;
   return { rows: after.value.rows, totals: [totals], counts };

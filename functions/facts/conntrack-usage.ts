@@ -39,9 +39,10 @@ const KEYS = /^net\.(?:netfilter\.nf|nf|ipv4\.netfilter\.ip|ipv4\.ip)_conntrack_
 export const conntrackUsage = defineDerivedFact<ConntrackUsage>({
   id: "conntrack-usage",
   title: "How full the table of tracked connections is",
-  from: ["sysctl", "kernel-log", "line-count"],
-  optional: ["line-count"],
-  inPart: ["line-count"],
+  // of conntrack's counters nothing is taken; where they alone were read, the table is not unknown: they tell of entries that were thrown out for want of room
+  from: ["sysctl", "kernel-log", "line-count", "conntrack-stats"],
+  optional: ["line-count", "conntrack-stats"],
+  inPart: ["line-count", "conntrack-stats"],
   schema: ConntrackUsage,
   derive(values) {
     const sources = values as Sources;

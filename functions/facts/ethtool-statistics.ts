@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
@@ -53,6 +54,8 @@ export const ethtoolStatistics = defineFact({
   recognize(argv): View | undefined {
     const files = filesOf(argv);
     if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0 };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     if (argv[0] !== "ethtool" || !hasOption(argv, "-S", "--statistics")) return undefined;
     const names = argv.slice(1).filter((word) => !word.startsWith("-"));
     const [name] = names;
@@ -68,8 +71,9 @@ export const ethtoolStatistics = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Counter[] = [];
     const [only] = view.format === "sysfs" && !/[ *?[]/.test(view.scope) ? [SYSFS.exec(view.scope)] : [];
-    for (const { line, text: content } of lines(text)) {
-      const file = view.format === "sysfs" ? SYSFS_LINE.exec(content.trim()) : null;
+    const metrics = view.format === "metrics";
+    for (const { line, text: content } of lines(metrics ? metricsAs(text, counterLine) : text)) {
+      const file = view.format === "sysfs" || metrics ? SYSFS_LINE.exec(content.trim()) : null;
       const [, name, counter] = file ?? only ?? [];
       const number = /^\d{1,20}$/.exec(file?.[3] ?? content.trim())?.[0];
       if (name !== undefined && counter !== undefined && number !== undefined) {
@@ -81,10 +85,20 @@ export const ethtoolStatistics = defineFact({
       else if (!FRAME.test(content.trim()) && !NONE.test(content.trim()) && !isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
     }
     // of several interfaces the names are not one's own
-    return unparsed.with({ rows: view.format === "sysfs" && new Set(rows.map((row) => row.interface)).size > 1 ? rows : withinOneText(rows) });
+    return unparsed.with({ rows: (view.format === "sysfs" || metrics) && new Set(rows.map((row) => row.interface)).size > 1 ? rows : withinOneText(rows) });
   },
   merge: mergeCounters,
 });
+
+/** `node_ethtool_received_missed_errors{device="eth0"} 7` and `node_network_receive_fifo_total{device="eth0"} 7` of node_exporter, as grep of the kernel's files says it. */
+function counterLine({ name, labels, value }: Metric): string | undefined {
+  const driver = /^ethtool_(\w+)$/
+    .exec(name)?.[1]
+    ?.replace(/(^|_)received(?=_|$)/, "$1rx")
+    .replace(/(^|_)transmitted(?=_|$)/, "$1tx");
+  const counter = driver ?? (name === "network_receive_fifo_total" ? "rx_fifo_errors" : undefined);
+  return counter === undefined || labels["device"] === undefined ? undefined : `/sys/class/net/${labels["device"]}/statistics/${counter}:${value}`;
+}
 
 /** The newest sample of each interface, with what grew since the one before. */
 function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {

@@ -54,6 +54,8 @@ const IGNORED = new Map([
   ["used", /^\d{1,10}\/\d{1,10}$/],
 ]);
 
+/** A search through all entries by the name of devices: each entry has it. `bridge fdb | grep flannel` */
+const SEARCH = /^[ef]?grep (?:-[iEFw] ){0,2}([A-Za-z][\w.-]{2,14})$/;
 /** All entries of one device, without those that its bridge keeps for others. */
 const DEVICE_SCOPE = /^(?:dev|brport) (\S{1,31})$/;
 
@@ -71,7 +73,7 @@ export const fdb = defineFact({
     return { format: json ? "json" : "text", complete: scope === "" || DEVICE_SCOPE.test(scope), scope, rank: json ? 3 : 2 };
   },
   schema: Fdb,
-  parse({ text, view }) {
+  parse({ text, view, pipe, truncated }) {
     const unparsed = new UnparsedLines();
     const rows: Entry[] = [];
     // `bridge fdb show dev flannel.1` does not repeat the device
@@ -90,7 +92,9 @@ export const fdb = defineFact({
       else if (!isPromptLine(content)) unparsed.add(line, content);
     }
     // whether it shows all of them is known when the parts are put together
-    return unparsed.with({ rows, listings: [] });
+    const name = view.scope === "" && truncated !== true && unparsed.count === 0 ? SEARCH.exec(pipe ?? "")?.[1] : undefined;
+    const found = new Set(rows.map((row) => row.interface).filter((device) => name !== undefined && device.includes(name)));
+    return unparsed.with({ rows, listings: [...found].map((device) => ({ line: 1, interface: device })) });
   },
   whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
   merge(parts) {
@@ -99,7 +103,7 @@ export const fdb = defineFact({
     if (whole !== undefined) return { rows: whole.value.rows, listings: [{ line: 1, interface: "*" }] };
     const listings = best.flatMap((part) => {
       const device = part.complete ? DEVICE_SCOPE.exec(part.view.scope)?.[1] : undefined;
-      return device === undefined ? [] : [{ line: 1, interface: device }];
+      return device === undefined ? part.value.listings : [{ line: 1, interface: device }];
     });
     const rows = new Map<string, Entry>();
     for (const part of best) {

@@ -30,6 +30,9 @@ type Annotation = z.infer<typeof Annotation>;
 const MAC = /VtepMAC\\{0,3}"\s{0,3}:\s{0,3}\\{0,3}"([0-9a-f:]{17})/i;
 const CALICO_MAC = /projectcalico\.org\/VXLANTunnelMACAddr"?\s{0,40}[:=]\s{0,40}['"]?([0-9a-f:]{17})/i;
 const CALICO_ADDRESS = /projectcalico\.org\/IPv4Address"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
+/** A row of a table that the caller chose the columns of: the node's name, its address, and what flannel wrote, in any order behind the name. */
+const IN_TABLE = /^([a-z0-9][a-z0-9.-]{0,252})\s/;
+const ADDRESS_IN_TABLE = /\s(\d{1,3}(?:\.\d{1,3}){3})(?=\s|$)/;
 const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** Options of kubectl with a value in the next word. */
@@ -58,6 +61,7 @@ export const flannelAnnotation = defineFact({
     const rows: Annotation[] = [];
     let node = namedNode(argv);
     let calico: string | undefined;
+    const table = argv.some((word) => /^(?:-o|--output=?)?(?:custom-columns|jsonpath)/.test(word));
     // the rest of a node's description is about other things
     for (const { line, text: content } of lines(text)) {
       const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content))?.[1] ?? "");
@@ -66,12 +70,15 @@ export const flannelAnnotation = defineFact({
       const ofCalico = mac !== undefined && CALICO_MAC.test(content);
       const address = ADDRESS.exec(content)?.[1];
       node = DESCRIBED.exec(content)?.[1] ?? node;
+      const row = table && mac !== undefined ? IN_TABLE.exec(content) : null;
+      if (row !== null) node = row[1];
+      const inTable = row === null ? undefined : ADDRESS_IN_TABLE.exec(content)?.[1];
       if (mac !== undefined)
         rows.push({
           line,
           interface: ofCalico ? "vxlan.calico" : `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
           mac,
-          ...(ofCalico && calico !== undefined ? { address: calico } : {}),
+          ...(ofCalico && calico !== undefined ? { address: calico } : inTable === undefined ? {} : { address: inTable }),
           ...(node === undefined ? {} : { node }),
           ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
         });
@@ -90,9 +97,19 @@ export const flannelAnnotation = defineFact({
         rows[i] = { ...row, address };
       }
     }
-    return new UnparsedLines().with({ rows });
+    return new UnparsedLines().with({ rows: ofOne(rows, names) });
   },
 });
+
+/** A paste from several hosts knows all of them by their prompts: then the node is the one that the capture is about, or none of them. */
+function ofOne(rows: readonly Annotation[], names: readonly string[] | undefined): Annotation[] {
+  const hosts = new Set(rows.flatMap((row) => (row.own === true && row.node !== undefined ? [row.node] : [])));
+  if (hosts.size < 2) return [...rows];
+  return rows.map((row) => {
+    const { own, ...rest } = row;
+    return own === true && row.node !== HERE ? { ...rest, own: isCalled((names ?? []).slice(0, 1), row.node ?? "") } : row;
+  });
+}
 
 /** The one node that a command names: `kubectl get node wk-1 -o yaml`, `oc get -o yaml node/wk-1`. Undefined for several, or for all. */
 function namedNode(argv: readonly string[]): string | undefined {

@@ -41,26 +41,33 @@ interface Sources {
   readonly link?: { rows: readonly Entry[] };
   readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
   readonly neighbor?: { rows: readonly Entry[] };
-  readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[] };
+  readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
   readonly address?: { rows: readonly { address: string }[] };
+  readonly networkd?: { interfaces: readonly Entry[] };
 }
 
 export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
   title: "Hardware addresses that flannel told the other nodes and the device does not have",
   // flannel's log alone is enough for the rule about systemd's policy: it tells both addresses
-  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log"],
-  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log"],
+  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd"],
+  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd"],
   schema: Announcements,
-  // where nothing was announced, a part of the tables that it is held against will do
-  enough: (values: Sources, whole) => whole.has("link") && values["flannel-annotation"] === undefined,
+  // where nothing was announced, a part of the tables that it is held against will do; else all entries of the devices in question
+  enough(values: Sources, whole) {
+    const [told, listed] = [values["flannel-annotation"]?.rows, new Set((values.fdb?.listings ?? []).map((row) => row.interface))];
+    if (told === undefined) return whole.has("link");
+    const others = ["link", "flannel-annotation", "neighbor", "address"].every((id) => whole.has(id));
+    return others && told.every((row) => listed.has("*") || listed.has(row.interface));
+  },
   derive(values: Sources): Announcements {
-    const { link, "flannel-annotation": annotation, neighbor, fdb, address } = values;
+    const { link, "flannel-annotation": annotation, neighbor, fdb, address, networkd } = values;
+    const devices = [...(link?.rows ?? []), ...(networkd?.interfaces ?? [])];
     const told = annotation?.rows ?? [];
     const own = new Set((address?.rows ?? []).map((row) => row.address));
     const rows: Announcements["rows"] = [];
     for (const row of told) {
-      const deviceMac = link?.rows.find((other) => other.interface === row.interface)?.mac;
+      const deviceMac = devices.find((other) => other.interface === row.interface && other.mac !== undefined)?.mac;
       // where one of several agrees with the device it is this node's, whatever the others are
       if (deviceMac === undefined || told.some((other) => other.interface === row.interface && other.mac === deviceMac)) continue;
       const mine = row.own === true || (row.address !== undefined && own.has(row.address));

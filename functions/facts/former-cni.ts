@@ -113,8 +113,10 @@ export const formerCni = defineDerivedFact<FormerCni>({
 });
 
 const wayOf = (row: Route & Row): Row & z.infer<typeof Way> => ({ ...placed(row), interface: row.interface ?? "", prefix: row.prefix });
-const bridgeOf = (row: Address & Row): Row & z.infer<typeof Bridge> => ({ ...placed(row), interface: row.interface, address: row.address });
-const prefixOf = (row: Address): string => `${row.address}/${row.prefixLength ?? 32}`;
+/** What of an address tells whose range it is. */
+type Bridged = Pick<Address, "interface" | "address" | "prefixLength">;
+const bridgeOf = (row: Bridged & Row): Row & z.infer<typeof Bridge> => ({ ...placed(row), interface: row.interface, address: row.address });
+const prefixOf = (row: Bridged): string => `${row.address}/${row.prefixLength ?? 32}`;
 /** Default routes touch everything and say nothing. */
 const touches = (one: string, other: string): boolean => !one.endsWith("/0") && (within(one, other) || within(other, one));
 const longer = (one: string, other: string): boolean => (prefixBits(one)?.length ?? 0) > (prefixBits(other)?.length ?? 0);
@@ -137,14 +139,22 @@ function idleBridges(values: Sources, isGone: (cni: string) => boolean): { row: 
     .map((row) => ({ row: bridgeOf(row), prefix: prefixOf(row) }));
 }
 
+/** Where nobody listed the addresses: the routes that the kernel makes of them, `10.244.3.0/24 dev cni0 proto kernel scope link src 10.244.3.1`. */
+const bridgeRoutes = (values: Sources): (Bridged & Row)[] =>
+  (values.route?.rows ?? []).flatMap((row) =>
+    row.protocol === "kernel" && row.table === "main" && row.family === "ipv4" && row.interface !== undefined && row.source !== undefined
+      ? [{ ...placed(row), interface: row.interface, address: row.source, prefixLength: prefixBits(row.prefix)?.length ?? 32 }]
+      : [],
+  );
+
 /** Two bridges for pods with one prefix: one has the pods, and the other is left over and may still take their packets. */
 function twinsOf(values: Sources): Pick<FormerCni, "twins" | "used"> {
   const links = values.link?.rows ?? [];
-  const ported = (name: string): boolean => links.some((row) => row.master === name);
-  const addresses = bridgeAddresses(values);
+  const ported = (name: string): boolean => hasPort(name, values);
+  const addresses: readonly (Bridged & Row)[] = values.address === undefined ? bridgeRoutes(values) : bridgeAddresses(values);
   const used = addresses.filter((row) => BRIDGE.test(row.interface) && ported(row.interface));
   const silent = (name: string): boolean => links.some((row) => row.interface === name && row.up && row.carrier === false) && !ported(name);
-  const isTwin = (row: Address): boolean =>
+  const isTwin = (row: Bridged): boolean =>
     used.some((other) => other.interface !== row.interface && other.prefixLength === row.prefixLength && within(other.address, prefixOf(row)));
   const twins = addresses.filter((row) => (BRIDGE.test(row.interface) || row.interface === "docker0") && isTwin(row) && silent(row.interface));
   return { twins: twins.map(bridgeOf), used: twins.length === 0 ? [] : used.map(bridgeOf) };

@@ -96,7 +96,7 @@ export const fullQueue = defineDerivedFact<FullQueue>({
       if (limit < SMALL_BACKLOG) continue;
       result.accept.push({ ...placed(row), protocol: "tcp", address, port, ...(process === undefined ? {} : { process }), waiting, limit });
     }
-    result.acceptCounters.push(...(pods?.risen ?? []));
+    for (const row of pods?.risen ?? []) (RECEIVE.has(row.name) ? result.receiveCounters : result.acceptCounters).push(row);
     return result;
   },
 });

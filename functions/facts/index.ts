@@ -15,6 +15,7 @@ import { bridge } from "./bridge.ts";
 import { bridgeNetfilter } from "./bridge-netfilter.ts";
 import { calicoNode } from "./calico-node.ts";
 import { cardDrops } from "./card-drops.ts";
+import { carrierCount } from "./carrier-count.ts";
 import { chainGroup } from "./chain-group.ts";
 import { checksumError } from "./checksum-error.ts";
 import { ciliumAgent } from "./cilium-agent.ts";
@@ -46,6 +47,7 @@ import { flannelAnnouncement } from "./flannel-announcement.ts";
 import { flannelEnv } from "./flannel-env.ts";
 import { formerCni } from "./former-cni.ts";
 import { fullQueue } from "./full-queue.ts";
+import { hostFirewall } from "./host-firewall.ts";
 import { instanceMetadata } from "./instance-metadata.ts";
 import { invalidPacket } from "./invalid-packet.ts";
 import { ipamd } from "./ipamd.ts";
@@ -65,6 +67,7 @@ import { lostOverlay } from "./lost-overlay.ts";
 import { lostPeerRoute } from "./lost-peer-route.ts";
 import { lostRule } from "./lost-rule.ts";
 import { lsof } from "./lsof.ts";
+import { manualRestart } from "./manual-restart.ts";
 import { module } from "./module.ts";
 import { mtuConflict } from "./mtu-conflict.ts";
 import { neighbor } from "./neighbor.ts";
@@ -96,6 +99,7 @@ import { routeLookup } from "./route-lookup.ts";
 import { routeSearch } from "./route-search.ts";
 import { rule } from "./rule.ts";
 import { ruleRemoval } from "./rule-removal.ts";
+import { ruleSearch } from "./rule-search.ts";
 import { sar } from "./sar.ts";
 import { secondUplink } from "./second-uplink.ts";
 import { serviceAnswer } from "./service-answer.ts";
@@ -115,6 +119,7 @@ import { unit } from "./unit.ts";
 import { unreachableMessage } from "./unreachable-message.ts";
 import { vtep } from "./vtep.ts";
 import { wantedRule } from "./wanted-rule.ts";
+import { workloadEndpoint } from "./workload-endpoint.ts";
 
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
 export const facts: readonly AnyFact[] = [
@@ -131,6 +136,7 @@ export const facts: readonly AnyFact[] = [
   bpfProgram,
   bridge,
   calicoNode,
+  carrierCount,
   ciliumMap,
   ciliumService,
   ciliumStatus,
@@ -148,6 +154,7 @@ export const facts: readonly AnyFact[] = [
   fdb,
   flannelAnnotation,
   flannelEnv,
+  hostFirewall,
   instanceMetadata,
   ipamd,
   ipset,
@@ -160,6 +167,7 @@ export const facts: readonly AnyFact[] = [
   listenQueue,
   link,
   lsof,
+  manualRestart,
   module,
   neighbor,
   neighborStats,
@@ -181,6 +189,7 @@ export const facts: readonly AnyFact[] = [
   routeAnswer,
   rule,
   ruleRemoval,
+  ruleSearch,
   sar,
   serviceAnswer,
   socket,
@@ -194,6 +203,7 @@ export const facts: readonly AnyFact[] = [
   unreachableMessage,
   wantedRule,
   bgpRoute,
+  workloadEndpoint,
 ];
 
 /** Facts computed from others. A derived fact stands behind the ones that it is derived from. */

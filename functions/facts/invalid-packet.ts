@@ -18,7 +18,7 @@ const Drop = z.object({
   owner: z.string(),
   chain: z.string(),
   packets: z.int().optional(),
-  /** Between the two samples; never known of nft's rules. */
+  /** Between the two samples; of nft only where another rule of the chain counts, too. */
   packetsDelta: z.int().optional(),
   /** The most that a rule of its chain for other packets took between the two samples; 0 where none is known. */
   busiestDelta: z.int(),
@@ -154,7 +154,12 @@ function nftDrops({ rows, chains }: Nft): InvalidPacket["drops"] {
     const drops = (row.verdict === "drop" && NFT_INVALID.test(row.spec)) || NFT_INVALID_MAP.test(row.spec);
     // a chain without a hook is jumped to from anywhere
     if (!drops || (hook !== undefined && hook !== "forward") || isOfIptables(row)) return [];
-    return [{ ...placed(row), owner: "nft", chain: row.chain, busiestDelta: 0, misplaced: false, ...present({ packets: row.packets }) }];
+    const others = rows.filter((other) => other !== row && other.chain === row.chain && other.table === row.table && other.family === row.family);
+    const counted = others.flatMap((other) => other.packetsDelta ?? []);
+    // without anything to hold it against, no number is many
+    const packetsDelta = counted.length === 0 ? undefined : row.packetsDelta;
+    const busiestDelta = Math.max(0, ...counted.slice(0, 1000));
+    return [{ ...placed(row), owner: "nft", chain: row.chain, busiestDelta, misplaced: false, ...present({ packets: row.packets, packetsDelta }) }];
   });
 }
 

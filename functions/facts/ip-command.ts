@@ -102,6 +102,21 @@ export function mergeFamilies<R extends FamilyRow>(parts: readonly Part<{ rows: 
   return { rows };
 }
 
+/** What the first of several equal listings has and the last has not; nothing where there is one. A listing that was cut is compared with none. */
+export function goneOf<R extends FamilyRow>(parts: readonly Part<{ rows: R[] }>[]): { gone?: R[] } {
+  const groups = Map.groupBy(
+    parts.filter((part) => part.complete && part.value.rows.length > 0),
+    (part) => `${part.view.format} ${part.view.scope}`,
+  );
+  const gone = [...groups.values()].flatMap((group) => {
+    const [first, last] = [group[0], group.at(-1)];
+    if (first === undefined || last === undefined || first === last) return [];
+    const kept = new Set(last.value.rows.map(identity));
+    return first.value.rows.filter((row) => !kept.has(identity(row)));
+  });
+  return gone.length === 0 ? {} : { gone };
+}
+
 /** What a row says, wherever it was read. */
 function identity(row: FamilyRow): string {
   return JSON.stringify({ ...row, line: 0, output: 0, text: "" });

@@ -11,13 +11,18 @@ import { isPrompt } from "./paste.ts";
  *     131066
  *     $ bpftool map dump id 411 | tail -1
  *     Found 65536 elements
+ *     $ iptables-legacy-save | grep -c KUBE-
+ *     412
  */
 const Count = z.object({
   line: z.int(),
   /** What each line stood for. */
-  of: z.enum(["connections", "neighbors", "elements"]),
+  of: z.enum(["connections", "neighbors", "elements", "rules"]),
   /** Of neighbours, where it was asked for one family. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
+  /** Of rules: which of the two iptables, and the chains that were counted: what somebody searched for ("KUBE-SEP"). Chains count, too. */
+  backend: z.enum(["legacy", "nft"]).optional(),
+  search: z.string().optional(),
   /** Of elements, how the command named their BPF map: "id 411", "pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2". */
   map: z.string().optional(),
   count: z.int(),
@@ -31,12 +36,15 @@ const SUMMARY = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,12} flow entr
 const FOUND = /^Found (\d{1,9}) elements?$/;
 /** What leaves a number that is the one of the elements: an element may stand on several lines, but has one key. */
 const KEYS = /(?:^|\| )(?:[ef]?grep -[a-z]{0,3}c[a-z]{0,3} \S{0,4}key\S{0,4}|jq \S{0,4}length\S{0,2})$/;
+/** `iptables-legacy-save -t nat`, and what leaves the number of the lines that name a chain of Kubernetes or of a CNI. */
+const SAVE = /^iptables-(legacy|nft)-save$/;
+const CHAINS = /^[ef]?grep -[a-z]{0,3}c[a-z]{0,3}(?: --)? ['"]?(?:-A )?(KUBE[A-Z-]{0,20}|cali-?|CILIUM_?|FLANNEL-?)['"]?$/;
 /** A number stands alone, but for a prompt and what conntrack adds: a listing has more lines. */
 const MAX_LINES = 6;
 
 export const lineCount = defineFact({
   id: "line-count",
-  title: "How many connections, neighbours or elements of a BPF map there are, where only their number was kept (pasted only)",
+  title: "How many connections, neighbours, rules or elements of a BPF map there are, where only their number was kept (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
     const [program = "", ...rest] = argv;
@@ -45,6 +53,8 @@ export const lineCount = defineFact({
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     if (program === "conntrack" && rest.some((word) => word === "-L" || word === "--dump"))
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
+    const backend = SAVE.exec(program)?.[1];
+    if (backend !== undefined) return { format: `rules ${backend}`, complete: false, scope: argv.join(" ").slice(0, 200), rank: 1 };
     if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
       return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
     const call = bpftoolCall(argv);
@@ -58,7 +68,10 @@ export const lineCount = defineFact({
   schema: LineCount,
   parse({ text, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
-    const [of, family] = view.format.split(" ") as ["connections" | "neighbors" | "elements", ("ipv4" | "ipv6")?];
+    const [of, which] = view.format.split(" ") as ["connections" | "neighbors" | "elements" | "rules", string?];
+    const search = of === "rules" ? CHAINS.exec(pipe)?.[1] : undefined;
+    // the listing itself, which other facts read
+    if (of === "rules" && search === undefined) return unparsed.with({ rows: [] });
     const read = (line: string): string | undefined => (of !== "elements" || KEYS.test(pipe) ? NUMBER : FOUND).exec(line)?.[1];
     const found: { line: number; count: number }[] = [];
     let seen = 0;
@@ -74,8 +87,14 @@ export const lineCount = defineFact({
       rows:
         only === undefined || found.length > 1
           ? []
-          : [{ ...only, of, ...(family === undefined ? {} : { family }), ...(of === "elements" ? { map: view.scope } : {}) }],
+          : [{ ...only, of, ...about(of, which), ...(search === undefined ? {} : { search }), ...(of === "elements" ? { map: view.scope } : {}) }],
     });
   },
   whole: () => false,
 });
+
+/** What the format of the view says besides: the family of neighbours, the backend of rules. */
+function about(of: string, which: string | undefined): { family?: "ipv4" | "ipv6"; backend?: "legacy" | "nft" } {
+  if (of === "neighbors") return which === "ipv4" || which === "ipv6" ? { family: which } : {};
+  return which === "legacy" || which === "nft" ? { backend: which } : {};
+}

@@ -10,6 +10,7 @@ import { placed } from "./placed.ts";
  *     e1000e 0000:00:1f.6 eno1: NIC Link is Down
  *     bond0: (slave ens1f0): link status definitely down, disabling slave
  *     eno1: Lost carrier
+ *     /sys/class/net/eno1/carrier_down_count:4567                      (twice: what it grew by)
  */
 const Event = z.object({
   line: z.int(),
@@ -26,12 +27,19 @@ const Flap = z.object({
   downs: z.int(),
   /** Changes to "down" in the whole log whose age is not known. */
   undatedDowns: z.int(),
+  /** How often the line was lost between two samples, by the count of the kernel, of bonding or of the card's driver. */
+  counted: z.int().optional(),
 });
 const LinkEvents = z.object({ rows: z.array(Event), interfaces: z.array(Flap) });
 type Event = z.infer<typeof Event>;
 type Flap = z.infer<typeof Flap>;
 
+/** mlx5 and others, in `ethtool -S`. */
+const COUNTER = /^link_down_events(?:_phy)?$/;
+
 interface Sources {
+  readonly "carrier-count"?: { rows: readonly (Row & { interface: string; downsDelta?: number })[] };
+  readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; valueDelta?: number })[] };
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number; seconds?: number; time?: string } & Row)[] };
   readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
 }
@@ -74,9 +82,11 @@ const MAX_ROWS = 1000;
 
 export const linkEvent = defineDerivedFact({
   id: "link-event",
-  title: "Interfaces whose line went down or came up, from the logs of the kernel and of systemd-networkd",
-  from: ["kernel-log", "agent-log"],
-  optional: ["agent-log"],
+  title: "Interfaces whose line went down or came up, from logs and counters",
+  from: ["kernel-log", "agent-log", "carrier-count", "ethtool-statistics"],
+  optional: ["agent-log", "carrier-count", "ethtool-statistics"],
+  // whichever counter somebody looked at twice tells of itself alone
+  inPart: ["carrier-count", "ethtool-statistics"],
   schema: LinkEvents,
   derive(values: Sources) {
     const rows: (Event & Row)[] = [];
@@ -121,9 +131,22 @@ export const linkEvent = defineDerivedFact({
         undatedDowns: (known?.undatedDowns ?? 0) + undated,
       });
     }
+    for (const [row, counted] of countedBy(values)) {
+      if (counted === 0) continue;
+      const { interface: name } = row;
+      interfaces.set(name, { ...placed(row), interface: name, downs: 0, undatedDowns: 0, ...interfaces.get(name), counted });
+    }
     return { rows, interfaces: [...interfaces.values()] };
   },
 });
+
+/** Counters that were read twice, with their growth. */
+function countedBy(values: Sources): (readonly [Row & { interface: string }, number])[] {
+  return [
+    ...(values["ethtool-statistics"]?.rows ?? []).flatMap((row) => (COUNTER.test(row.name) ? [[row, row.valueDelta ?? 0] as const] : [])),
+    ...(values["carrier-count"]?.rows ?? []).map((row) => [row, row.downsDelta ?? 0] as const),
+  ];
+}
 
 function eventOf(message: string): Pick<Event, "interface" | "event"> | undefined {
   for (const [i, pattern] of PATTERNS.entries()) {

@@ -134,7 +134,8 @@ export const link = defineFact({
     if (command === undefined || (command.object !== "link" && command.object !== "address")) return undefined;
     // `ip addr` of one family leaves out interfaces and hardware addresses, `-br` and `-o` leave out the flags.
     const address = command.object === "address";
-    if (address && (command.family !== undefined || command.brief || argv.some((word) => /^--?o/.test(word)))) return undefined;
+    if (address && (command.brief || argv.some((word) => /^--?o/.test(word)))) return undefined;
+    if (address && command.family !== undefined) return { format: command.json ? "json" : "text", complete: false, scope: command.filters.join(" "), rank: 1 };
     const rank = (command.details ? 8 : 0) + (command.json ? 4 : 0) + (address ? 0 : 2) + (command.brief ? 0 : 1);
     const format = command.json ? "json" : command.brief ? "brief" : "text";
     return { format, complete: command.filters.length === 0, scope: command.filters.join(" "), rank: 2 + rank };
@@ -149,7 +150,7 @@ export const link = defineFact({
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
     else if (view.format === "netstat") fromNetstat(links, text, unparsed);
     else for (const row of readLinkText(text, unparsed).links) fromText(links, row, unparsed);
-    return unparsed.with(links);
+    return unparsed.with({ ...links, statistics: withinPaste(links.statistics) });
   },
   merge(parts) {
     return {
@@ -181,7 +182,32 @@ function mergeList<R extends { interface: string }>(parts: readonly Part<Links>[
 
 const COUNTERS = ["rxBytes", "rxPackets", "rxErrors", "rxDropped", "rxOverrun", "rxMissed", "txBytes", "txPackets", "txErrors", "txDropped"] as const;
 
+type Deltas = Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>>;
+
 /** A counter that went down belongs to an interface that was made anew: it has no delta. */
+function deltasOf(earlier: Statistics, later: Statistics): Deltas {
+  const deltas: Deltas = {};
+  for (const counter of COUNTERS) {
+    const [before, after] = [earlier[counter], later[counter]];
+    if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
+  }
+  return deltas;
+}
+
+/** One row for each interface; of one that a paste shows twice, what it has more the second time (`cat /proc/net/dev; sleep 5; cat /proc/net/dev`). */
+function withinPaste(rows: readonly Statistics[]): Statistics[] {
+  const last = new Map(rows.map((row) => [row.interface, row]));
+  const first = new Map(rows.toReversed().map((row) => [row.interface, row]));
+  return rows
+    .filter((row) => first.get(row.interface) === row)
+    .map((row) => {
+      const later = last.get(row.interface) as Statistics;
+      // a counter that went down: two nodes have an interface of this name
+      const same = COUNTERS.every((counter) => (later[counter] ?? 0) >= (row[counter] ?? 0));
+      return later === row || !same ? row : { ...row, ...deltasOf(row, later) };
+    });
+}
+
 function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
   const statisticsOf = (value: Links): Statistics[] => value.statistics;
   const grown = new Map<string, Statistics>();
@@ -193,12 +219,7 @@ function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
     for (const row of mergeList(ofFormat, statisticsOf)) {
       const later = second.get(row.interface);
       if (later === undefined || grown.has(row.interface)) continue;
-      const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
-      for (const counter of COUNTERS) {
-        const [before, after] = [row[counter], later[counter]];
-        if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
-      }
-      grown.set(row.interface, { ...row, ...deltas });
+      grown.set(row.interface, { ...row, ...deltasOf(row, later) });
     }
   }
   return mergeList(parts, statisticsOf).map((row) => grown.get(row.interface) ?? row);

@@ -1,11 +1,15 @@
 import { z } from "zod";
 import { hasLetter } from "./command.ts";
-import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
-import { counterOf, withinOneText } from "./sampled.ts";
+import { counterOf, growth, withinOneText } from "./sampled.ts";
+
+/** As nstat names them. */
+const Name = z.enum(["TcpExtListenOverflows", "TcpExtListenDrops", "UdpRcvbufErrors"]);
+type Name = z.infer<typeof Name>;
 
 /**
- * Full accept queues of a pod, and its counters of refused connections that rose within one output: a pod has sockets and counters of its own, which the node
+ * Full accept queues of a pod, and its counters of refused connections and of UDP packets without room that rose: a pod has sockets and counters of its own, which the node
  * does not show. netcheck itself looks into no pod.
  *
  *     LISTEN  65      64             0.0.0.0:8000         0.0.0.0:*
@@ -22,25 +26,27 @@ const Full = z.object({
 });
 const Risen = z.object({
   line: z.int(),
-  /** As nstat names it. */
-  name: z.enum(["TcpExtListenOverflows", "TcpExtListenDrops"]),
+  name: Name,
   value: z.int(),
   /** Since the first time that it stands in the same output; above 0. */
   valueDelta: z.int(),
 });
-const ListenQueue = z.object({ full: z.array(Full), risen: z.array(Risen) });
+/** Every such number, for a second sample of the same command. */
+const Seen = z.object({ line: z.int(), name: Name, value: z.int() });
+const ListenQueue = z.object({ full: z.array(Full), risen: z.array(Risen), seen: z.array(Seen) });
 export type ListenQueue = z.infer<typeof ListenQueue>;
 
-const LISTENER = /^[ \t]{0,8}(?:tcp[ \t]{1,8})?LISTEN[ \t]{1,12}(\d{1,9})[ \t]{1,12}(\d{1,9})[ \t]{1,40}(\S{1,64}):(\d{1,5})[ \t](.{0,400})$/gm;
+// ss spreads its columns over the width of the terminal
+const LISTENER = /^[ \t]{0,8}(?:tcp[ \t]{1,8})?LISTEN[ \t]{1,100}(\d{1,9})[ \t]{1,100}(\d{1,9})[ \t]{1,100}(\S{1,64}):(\d{1,5})[ \t](.{0,400})$/gm;
 const PROCESS = /users:\(\("([^"]{1,64})",/;
 const COUNTER =
-  /^[ \t]{0,8}(?:TcpExt(ListenOverflows|ListenDrops)[ \t]{1,40}(\d{1,20})[ \t]|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)))/gm;
+  /^[ \t]{0,8}(?:(TcpExtListenOverflows|TcpExtListenDrops|UdpRcvbufErrors)[ \t]{1,40}(\d{1,20})[ \t]|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)|receive (buffer) errors))/gm;
 /** Rows of each kind. */
 const MAX_ROWS = 100;
 
 export const listenQueue = defineFact({
   id: "listen-queue",
-  title: "Full accept queues and refused connections of pods (pasted only)",
+  title: "Full accept queues, refused connections and UDP packets without room, of pods (pasted only)",
   commands: [],
   elsewhere: true,
   recognize(argv): View | undefined {
@@ -52,7 +58,7 @@ export const listenQueue = defineFact({
   parse({ text, argv }) {
     const lineAt = counterOfLines(text);
     const full: ListenQueue["full"] = [];
-    const counters: { line: number; name: "TcpExtListenOverflows" | "TcpExtListenDrops"; value: number; valueDelta?: number }[] = [];
+    const counters: { line: number; name: Name; value: number; valueDelta?: number }[] = [];
     if (argv[0] === "ss") {
       for (const { index, 1: waiting, 2: limit, 3: address = "", 4: port, 5: rest = "" } of text.matchAll(LISTENER)) {
         if (Number(waiting) <= Number(limit) || full.length >= MAX_ROWS) continue;
@@ -60,19 +66,35 @@ export const listenQueue = defineFact({
         full.push({ line: lineAt(index), ...about, waiting: Number(waiting), limit: Number(limit) });
       }
     } else {
-      for (const { index, 1: name, 2: value, 3: count, 4: overflowed } of text.matchAll(COUNTER)) {
+      for (const { index, 1: name, 2: value, 3: count, 4: overflowed, 5: buffer } of text.matchAll(COUNTER)) {
         if (counters.length >= MAX_ROWS) break;
-        const overflows = name === "ListenOverflows" || overflowed !== undefined;
-        counters.push({ line: lineAt(index), name: overflows ? "TcpExtListenOverflows" : "TcpExtListenDrops", value: counterOf(value ?? count ?? "0") });
+        const sentence: Name = overflowed !== undefined ? "TcpExtListenOverflows" : buffer !== undefined ? "UdpRcvbufErrors" : "TcpExtListenDrops";
+        counters.push({ line: lineAt(index), name: (name as Name | undefined) ?? sentence, value: counterOf(value ?? count ?? "0") });
       }
     }
     const risen = withinOneText(counters).flatMap(({ valueDelta, ...row }) => (valueDelta === undefined || valueDelta <= 0 ? [] : [{ ...row, valueDelta }]));
-    return new UnparsedLines().with({ full, risen });
+    return new UnparsedLines().with({ full, risen, seen: counters.map(({ line, name, value }) => ({ line, name, value })) });
   },
-  // what one pod shows says nothing of another
-  merge: (parts) => ({ full: parts.flatMap((part) => part.value.full), risen: parts.flatMap((part) => part.value.risen) }),
+  merge: (parts) => ({
+    full: parts.flatMap((part) => part.value.full),
+    risen: [...parts.flatMap((part) => part.value.risen), ...sampledTwice(parts)],
+    seen: parts.flatMap((part) => part.value.seen),
+  }),
   whole: () => true,
 });
+
+/** What rose between the two samples of a command. Of one that was run in several pods it is not known which answers belong together. */
+function sampledTwice(parts: readonly Part<ListenQueue>[]): ListenQueue["risen"] {
+  return [...new Set(parts.map((part) => part.view.scope))].flatMap((scope) => {
+    const [before, after, ...more] = parts.filter((part) => part.view.scope === scope).toSorted((one, other) => one.sample - other.sample);
+    if (before?.sample !== 1 || after?.sample !== 2 || more.length > 0) return [];
+    return after.value.seen.flatMap((row) => {
+      const old = before.value.seen.filter((other) => other.name === row.name);
+      const valueDelta = old.length === 1 ? growth(old[0]?.value, row.value) : undefined;
+      return valueDelta === undefined || valueDelta === 0 ? [] : [{ ...row, valueDelta }];
+    });
+  });
+}
 
 /** Numbers of the lines of a text at growing offsets; the text is gone through once. */
 function counterOfLines(text: string): (offset: number) => number {

@@ -38,7 +38,7 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly socket?: {
     rows: readonly (Row & { protocol: string; address: string; port?: number })[];
-    shown: readonly { protocol: string; listening: boolean }[];
+    shown: readonly { protocol: string; listening: boolean; port?: number }[];
   };
   readonly "resolv-conf"?: { clusterDns: readonly (Row & { address: string })[] };
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
@@ -87,7 +87,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
   const rules = [...rulesOf(written, "PREROUTING"), ...rulesOf(written, "OUTPUT")].filter(isNotrack).sort((a, b) => a.line - b.line);
   const held = new Map((sources.address?.rows ?? []).map((row) => [row.address, row]));
   const listeners = (sources.socket?.rows ?? []).filter((row) => row.protocol === "udp" && row.port === 53);
-  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "udp" && row.listening);
+  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "udp" && row.listening && (row.port ?? 53) === 53);
   const noDevice = (sources["absent-device"]?.rows ?? []).some((row) => DEVICE.test(row.interface));
   const known = (seen: boolean, all: boolean): Known => (seen ? "yes" : all ? "no" : "unknown");
   const describe = (row: Row, address: string, by: "rule" | "kubelet"): LocalDns["rows"][number] => {

@@ -13,7 +13,7 @@ import type { Route } from "./route.ts";
  *     network.go:226] Failed to add vxlanRoute: no such device
  */
 const Lost = z.object({
-  /** Of the agent's message, or of the MTU that it noted. */
+  /** Of the agent's message, of the MTU that it noted, or of the tool's answer that the device is not there. */
   line: z.int(),
   interface: z.string(),
   /** "" where the agent says nothing, and only the size that it noted for pods tells that they go through a tunnel. */
@@ -23,17 +23,23 @@ const Lost = z.object({
   /** "asked": a tool was asked for the device and did not find it. "listed": a list of all devices does not have it. */
   seen: z.enum(["asked", "listed"]),
 });
-/** flannel's device is switched off, and all devices were listed: no other CNI has one, which would have left flannel's behind. The programs were not listed. */
+/**
+ * flannel's device is switched off and in use: flannel complains of it; or the programs were not listed, and among all devices no other CNI has one, which would
+ * have left flannel's behind.
+ */
 const Off = z.object({ line: z.int(), interface: z.string() });
+/** Of flannel, about a device of `off`: `failed to add vxlanRoute (10.244.1.0/24 -> 10.244.1.0): network is down`. */
+const Complaint = z.object({ line: z.int(), message: z.string() });
 /** A bridge of pods without a device of flannel's or another CNI's: whether flannel needs one was not seen. */
 const Open = z.object({ line: z.int(), interface: z.string() });
-const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), open: z.array(Open) });
+const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), complaints: z.array(Complaint), open: z.array(Open) });
 type Lost = z.infer<typeof Lost>;
+type Off = z.infer<typeof Off>;
 
 interface Sources {
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
-  readonly "absent-device"?: { rows: readonly { interface: string }[] };
+  readonly "absent-device"?: { rows: readonly (Row & { interface: string })[] };
   readonly route?: { rows: readonly Route[] };
   readonly "flannel-env"?: { rows: readonly (Row & { network?: string; subnet?: string; mtu?: number })[] };
   readonly process?: { rows: readonly { command: string; defunct: boolean }[] };
@@ -55,13 +61,20 @@ export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
   derive(values: Sources, whole) {
     const links = values.link?.rows ?? [];
     const rows: Lost[] = [];
+    const complaints: z.infer<typeof Complaint>[] = [];
+    const refused: Off[] = [];
     for (const entry of values["agent-log"]?.rows ?? []) {
       const felix = FELIX.test(entry.message) && whole.has("route") && needsTunnel(values.route?.rows ?? []);
       const known = felix ? MISSED[0] : MISSED.find(([pattern]) => pattern.test(entry.message));
       if (known === undefined) continue;
       const [, name, usual] = known;
       const asked = (values["absent-device"]?.rows ?? []).find((row) => name.test(row.interface))?.interface;
-      if (links.some((row) => name.test(row.interface)) || (asked === undefined && !(whole.has("link") && links.length > 0))) continue;
+      const device = links.find((row) => name.test(row.interface));
+      if (device !== undefined && !device.up && /network is down/i.test(entry.message)) {
+        if (refused.length === 0) refused.push({ ...placed(device), interface: device.interface });
+        complaints.push({ ...placed(entry), message: entry.message.slice(0, 1000) });
+      }
+      if (device !== undefined || (asked === undefined && !(whole.has("link") && links.length > 0))) continue;
       const { message, age } = entry;
       rows.push({
         ...placed(entry),
@@ -74,8 +87,9 @@ export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
     const others = links.some((row) => OTHERS.test(row.interface));
     const off = values.process !== undefined || others || !whole.has("link") ? [] : links.filter((row) => !row.up && FLANNEL.test(row.interface));
     return {
-      rows: rows.length > 0 ? rows : unnoticed(values, whole),
-      off: off.map((row) => ({ ...placed(row), interface: row.interface })),
+      rows: rows.length > 0 ? rows : [...unnoticed(values, whole), ...notFound(values, whole)].slice(0, 1),
+      off: refused.length > 0 ? refused : off.map((row) => ({ ...placed(row), interface: row.interface })),
+      complaints,
       open: openOf(values, whole),
     };
   },
@@ -138,6 +152,23 @@ function unnoticed(values: Sources, whole: ReadonlySet<string>): Lost[] {
   });
   if (!tunnelled || led || !bridged || links.some((row) => row.interface.startsWith("flannel"))) return [];
   return [{ ...placed(env), interface: "flannel.1", message: "", seen: "listed" }];
+}
+
+/** Sizes for pods under usual cards, without VXLAN's headers: 1500, 9000, 9001, and Google's 1460 bytes. */
+const TUNNELLED: ReadonlySet<number> = new Set([1450, 8950, 8951, 1410]);
+
+/** The same where no list of devices was seen, but somebody asked for flannel's and it was not found. No other device leads to pods of other nodes. */
+function notFound({ route, "flannel-env": envs, "absent-device": absent }: Sources, whole: ReadonlySet<string>): Lost[] {
+  const [env] = envs?.rows ?? [];
+  const asked = absent?.rows.find((row) => FLANNEL.test(row.interface));
+  if (env?.network === undefined || asked === undefined || !TUNNELLED.has(env.mtu ?? 0) || !whole.has("route")) return [];
+  const pods = rangeOf(env.network);
+  const inside = (route?.rows ?? []).filter((row) => {
+    const range = row.table === "local" || row.prefix.endsWith("/0") ? undefined : rangeOf(row.prefix);
+    return pods !== undefined && range !== undefined && overlap(range, pods) !== "apart";
+  });
+  const bridged = inside.length > 0 && inside.every((row) => row.interface === "cni0" && row.gateway === undefined);
+  return bridged ? [{ ...placed(asked), interface: asked.interface, message: "", seen: "asked" }] : [];
 }
 
 /** The node has pods of Calico's, and no way at all to those of other nodes: with routes over the network below nothing is missing. */

@@ -27,10 +27,15 @@ const LostRule = z.object({
   ),
   /** VRFs in use to which no rule leads. */
   vrfs: z.array(z.object({ line: z.int(), interface: z.string() })),
-  /** Pods of the VPC CNI (IPv4) to whose interface no rule leads. `line` is that of the pod's route. */
+  /**
+   * Pods of the VPC CNI (IPv4) to whose interface no rule leads; where not all rules were listed, of those whose address was looked for among them. `line` is that
+   * of the pod's route.
+   */
   pods: z.array(z.object({ line: z.int(), prefix: z.string(), interface: z.string() })),
   /** Families of which there are rules, and none but those that the kernel makes. */
   kernels: z.array(z.object({ line: z.int(), family: Family })),
+  /** The first rule, where all of them were listed: one that is not among them is not there. */
+  listings: z.array(z.object({ line: z.int() })),
 });
 type LostRule = z.infer<typeof LostRule>;
 
@@ -38,6 +43,7 @@ interface Sources {
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "rule-search"?: { rows: readonly { address: string }[] };
   readonly "route-lookup"?: { tables: readonly (Row & { family: "ipv4" | "ipv6"; table: string; interfaces: readonly string[]; lookedUp: boolean })[] };
 }
 
@@ -56,12 +62,13 @@ export const onlyKernels = (rules: readonly Rule[]): boolean =>
 export const lostRule = defineDerivedFact<LostRule>({
   id: "lost-rule",
   title: "Routing rules that the node needs and `ip rule` does not show",
-  from: ["rule", "route", "link", "route-lookup"],
-  optional: ["link"],
+  from: ["rule", "route", "link", "route-lookup", "rule-search"],
+  optional: ["link", "rule-search"],
   // of it only the tables are wanted, which the routes tell
   inPart: ["route-lookup"],
   schema: LostRule,
-  derive(values: Sources) {
+  derive(values: Sources, whole) {
+    const searched = new Set((values["rule-search"]?.rows ?? []).map((row) => `${row.address}/32`));
     const [rules, links] = [values.rule?.rows ?? [], values.link?.rows ?? []];
     const families = (["ipv4", "ipv6"] as const).flatMap((family) => {
       const own = rules.filter((row) => row.family === family);
@@ -80,8 +87,9 @@ export const lostRule = defineDerivedFact<LostRule>({
       // the kernel adds one rule for the tables of all VRFs, with the first VRF; kernels before 4.8 had two for each instead
       vrfs: links.filter((row) => ipv4.length > 0 && inUse(row) && !leadsTo(row.interface)).map((row) => ({ ...placed(row), interface: row.interface })),
       pods: (values.route?.rows ?? [])
-        .filter((row) => isVpcPod(row) && ipv4.length > 0 && !ipv4.some((rule) => rule.to === row.prefix))
+        .filter((row) => isVpcPod(row) && (whole.has("rule") ? ipv4.length > 0 : searched.has(row.prefix)) && !ipv4.some((rule) => rule.to === row.prefix))
         .map((row) => ({ ...placed(row), prefix: row.prefix, interface: row.interface ?? "" })),
+      listings: whole.has("rule") ? rules.slice(0, 1).map(placed) : [],
       kernels: families.filter(({ own }) => onlyKernels(own)).map(({ family, first }) => ({ ...placed(first), family })),
     };
   },
@@ -89,7 +97,7 @@ export const lostRule = defineDerivedFact<LostRule>({
 
 /** A pod of the VPC CNI has one route to its own interface in main, and a rule that leads to it. */
 const isVpcPod = (row: Route): boolean =>
-  row.family === "ipv4" && row.table === "main" && row.prefix.endsWith("/32") && /^eni[0-9a-f]{11}$/.test(row.interface ?? "");
+  row.family === "ipv4" && row.table === "main" && row.prefix.endsWith("/32") && /^eni[0-9a-f]{8,12}$/.test(row.interface ?? "") && !row.flags.includes("dead");
 
 function lostTables({ rule, link, "route-lookup": lookup }: Sources): LostRule["tables"] {
   const rules = rule?.rows ?? [];

@@ -44,6 +44,10 @@ const DETACHED = /\s(?:protocol: TCP(?:v6)?|can't identify protocol(?: \(.{1,60}
 const FRAME = /^(?:COMMAND\s+PID\s.*|lsof: (?:WARNING|status|no pwd).*|\s*Output information may be incomplete\.|\.{3,})$/;
 // the descriptor: "12u" in front of the type
 const DESCRIPTOR = /\s(\d{1,9})[urwW-]?\s{1,12}(?:sock|IPv[46])\s/;
+/** `… | awk '{print $10}' | sort | uniq -c`: "3911 (CLOSE_WAIT)", and what else stood in that column. */
+const COUNTED_STATE = /^(\d{1,9}) \(?([A-Z][A-Z\d_]{2,15})\)?$/;
+const COUNTED_OTHER = /^\d{1,9}(?: \S{1,300})?$/;
+const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 const MAX_HOLDERS = 10_000;
 /** More connections than this prove nothing more. */
 const MAX_CONNECTIONS = 10_000;
@@ -66,8 +70,14 @@ export const lsof = defineFact({
     const connections: z.infer<typeof Connection>[] = [];
     // asked for all files, lsof names those of a program once for each of its threads
     const counted = isLineCount(pipe) && /CLOSE_WAIT/i.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
+    const counting = COUNTING.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
+      if (counting && COUNTED_OTHER.test(content)) {
+        const [, count, state] = COUNTED_STATE.exec(content) ?? [];
+        if (state === "CLOSE_WAIT") holders.set("", { line, program: "", pid: 0, named: Number(count), closeWait: Number(count), detached: 0 });
+        continue;
+      }
       if (counted && /^\d{1,9}$/.test(content)) {
         holders.set("", { line, program: "", pid: 0, named: Number(content), closeWait: Number(content), detached: 0 });
         continue;

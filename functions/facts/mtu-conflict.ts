@@ -119,13 +119,18 @@ export const mtuConflict = defineDerivedFact({
       return links.get(answer?.route?.interface ?? "");
     };
     const { lookup } = routeTables(sources);
-    const uplink = wayTo("198.51.100.1") ?? (routes.length === 0 && whole.has("link") ? widest([...links.values()]) : undefined);
+    const uplink = wayTo("198.51.100.1") ?? (routes.length === 0 && (whole.has("link") || links.has("lo")) ? widest([...links.values()]) : undefined);
     const tunnels: Tunnel[] = [];
     for (const row of links.values()) {
       const tunnel = tunnelOf(row, values, uplink, links, wayTo);
       if (tunnel !== undefined) tunnels.push(tunnel);
     }
-    return { drops, ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? []), tunnels, pods: podsOf([...links.values()], tunnels, uplink) };
+    return {
+      drops,
+      ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? []),
+      tunnels,
+      pods: podsOf([...links.values()], tunnels, uplink),
+    };
   },
 });
 
@@ -159,7 +164,7 @@ const INNER =
 
 /**
  * Where no routes were listed it is not known which interface a tunnel is on; what is too large for the one that takes the most is so for all. Its MTU must
- * be an uplink's: the list has to name all interfaces.
+ * be an uplink's: the list has to name all interfaces. One that names the loopback device does (`netstat -i`, `ip a | grep mtu`): nobody asks for that one.
  */
 const widest = (links: readonly (Link & Row)[]): (Link & Row) | undefined =>
   links
@@ -215,10 +220,13 @@ function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], upli
   // Cilium's routes inside the pod hold the size; its interfaces do not tell.
   if (links.some((row) => row.interface === "cilium_host")) return [];
   const tunnel = tunnels.find((row) => row.routes > 0 && NAMED.some(([name]) => name.test(row.interface)));
+  const bridged = links.some((row) => /^(?:cni0|cbr0|kube-bridge)$/.test(row.master ?? ""));
   const pods = new Map<string, Pods>();
   for (const row of links) {
     if (row.mtu === undefined || !row.up || !isPodInterface(row.interface, links)) continue;
-    const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "");
+    // a link that somebody made beside a CNI which gives every pod a port of its bridge
+    const beside = bridged && row.master === undefined;
+    const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "") && !beside;
     const towards = byTunnel ? tunnel : uplink;
     const key = `${row.mtu} ${towards?.interface}`;
     if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key)) continue;

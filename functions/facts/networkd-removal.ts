@@ -24,21 +24,35 @@ const Removal = z.object({
 });
 /** A rule that somebody saw go, whoever took it away, where no rule has its place now. */
 const Watched = z.object({ line: z.int(), priority: z.int() });
-const NetworkdRemoval = z.object({ rows: z.array(Removal), watched: z.array(Watched) });
+/** A route by another gateway than the default one, or to a pod, that stood in a listing and does not in a later one. */
+const Way = z.object({ line: z.int(), prefix: z.string() });
+const NetworkdRemoval = z.object({
+  rows: z.array(Removal),
+  watched: z.array(Watched),
+  ways: z.array(Way),
+  /** Somebody restarted it, or told it to read its settings again, between the outputs. */
+  restarts: z.array(z.object({ line: z.int() })),
+});
 type Removal = z.infer<typeof Removal> & Row;
 
 interface Sources {
-  readonly rule?: { rows: readonly Rule[] };
-  readonly route?: { rows: readonly Route[] };
+  readonly rule?: { rows: readonly Rule[]; gone?: readonly (Rule & Row)[] };
+  readonly route?: { rows: readonly Route[]; gone?: readonly (Route & Row)[] };
+  readonly "manual-restart"?: { rows: readonly (Row & { unit: string })[] };
   readonly "rule-removal"?: { rows: readonly (Row & { priority: number })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
 }
 
-// 247 and 248 wrote no state, and for "from anywhere" 0.0.0.0/0
-const RULE = /^(?:\S{1,15}: )?Removing (?:foreign )?routing policy rule(?: \(([\w,/-]{1,40})\))?: priority: (\d{1,10}), \S{1,64} -> (\S{1,64}), iif: /;
-const ROUTE = /^(\S{1,15}): Removing (?:foreign )?route(?: \(([\w,/-]{1,40})\))?: dst: (\S{1,64}), src: /;
+// 247 and 248 wrote neither source nor state, and for "from anywhere" 0.0.0.0/0; 249 wrote the source in brackets, later ones before the noun, and there the state
+const RULE = /^(?:\S{1,15}: )?Removing (foreign )?routing policy rule(?: \(([\w,/-]{1,40})\))?: priority: (\d{1,10}), \S{1,64} -> (\S{1,64}), iif: /;
+const ROUTE = /^(\S{1,15}): Removing (foreign )?route(?: \(([\w,/-]{1,40})\))?: dst: (\S{1,64}), src: /;
 /** Its own: what it takes away with a file or a lease. */
 const OWN = /configur|requested|dhcp|static|ndisc|ra\b/i;
+/**
+ * A route by a gateway that neither networkd (static, dhcp, ra) nor the kernel (kernel, redirect) made; boot is what `ip route add` and most agents make. By the
+ * gateway of the default route packets go as they did before.
+ */
+const MADE = /, gw: ([\d.:a-f]{2,39}), .{1,200}, proto: (?!static|dhcp|ra,|kernel|redirect|unspec)\w{1,16}, type: unicast,/;
 /** Priorities that agents use: Cilium (9, 10, 20, 100, 110, 111), Calico's WireGuard (99), the VPC CNI (512 to 1536), Tailscale (5210 to 5270), the kernel (32766). */
 const PRIORITIES = /^(?:9|10|20|99|100|110|111|512|1024|1536|52[1-7]0|32766)$/;
 /** Interfaces that agents make. */
@@ -47,8 +61,8 @@ const DEVICES = /^(?:eni[0-9a-f]{11}|cali[0-9a-f]{11}|lxc|cilium_|flannel|cni0|k
 export const networkdRemoval = defineDerivedFact({
   id: "networkd-removal",
   title: "Rules and routes of others that systemd-networkd removed",
-  from: ["agent-log", "rule", "route", "rule-removal"],
-  optional: ["agent-log", "route", "rule-removal"],
+  from: ["agent-log", "rule", "route", "rule-removal", "manual-restart"],
+  optional: ["agent-log", "route", "rule-removal", "manual-restart"],
   schema: NetworkdRemoval,
   derive(values: Sources, whole) {
     const rows: Removal[] = [];
@@ -56,31 +70,46 @@ export const networkdRemoval = defineDerivedFact({
     for (const entry of values["agent-log"]?.rows ?? []) {
       if (entry.unit !== "systemd-networkd" || entry.message.length > 1000) continue;
       const [rule, route] = [RULE.exec(entry.message), ROUTE.exec(entry.message)];
-      const removed = rule === null ? (route === null ? undefined : routeOf(route)) : ruleOf(rule);
-      if (removed === undefined || OWN.test((rule ?? route)?.[rule === null ? 2 : 1] ?? "")) continue;
+      const removed = rule === null ? (route === null ? undefined : routeOf(route, MADE.exec(entry.message)?.[1], routes)) : ruleOf(rule);
+      const [foreign, state] = rule === null ? (route?.slice(2, 4) ?? []) : rule.slice(1, 3);
+      if (removed === undefined || (foreign === undefined && OWN.test(state ?? ""))) continue;
       // one of its kind shows that the agent works again: the pod of this one may be gone since
       const there =
         removed.kind === "rule"
           ? rules.some((row) => row.priority === removed.priority)
-          : routes.some((row) => kindOf(row.interface) === kindOf(removed.interface));
+          : routes.some((row) => (DEVICES.test(removed.interface ?? "") ? kindOf(row.interface) === kindOf(removed.interface) : row.prefix === removed.prefix));
       // that it is not there, only all of them tell
       if (!there && whole.has(removed.kind)) rows.push({ ...placed(entry), ...removed, ...present({ age: entry.age }) });
     }
     const watched = (values["rule-removal"]?.rows ?? [])
       .filter((row) => whole.has("rule") && rules.length > 0 && !rules.some((rule) => rule.priority === row.priority))
       .map((row) => ({ ...placed(row), priority: row.priority }));
-    return { rows, watched };
+    // of two listings the later one shows that they are not there
+    const gone = (values.rule?.gone ?? []).map((row) => ({ ...placed(row), priority: row.priority }));
+    const ways = (values.route?.gone ?? []).filter((row) => isOfOthers(row, routes)).map((row) => ({ ...placed(row), prefix: row.prefix }));
+    const restarts = (values["manual-restart"]?.rows ?? []).filter((row) => row.unit === "systemd-networkd").map(placed);
+    return { rows, watched: [...watched, ...gone], ways, restarts };
   },
 });
+
+/** True of a route that networkd does not make itself, and without which packets go another way. */
+function isOfOthers(row: Route, routes: readonly Route[]): boolean {
+  if (row.type !== "unicast" || row.table !== "main" || row.prefix.endsWith("/0") || OWN_PROTOCOL.test(row.protocol ?? "")) return false;
+  const made = row.gateway !== undefined && !routes.some((other) => other.prefix.endsWith("/0") && other.gateway === row.gateway);
+  return made || DEVICES.test(row.interface ?? "");
+}
+const OWN_PROTOCOL = /^(?:static|dhcp|ra|kernel|redirect)$/;
 
 /** "eni" of eni3fc10b7d92e: what an agent calls the interfaces of its pods. */
 const kindOf = (name = ""): string => /^(?:eni|cali|lxc|azv)(?=[0-9a-f]{5})/.exec(name)?.[0] ?? name;
 
-function ruleOf([, , priority = "", to = ""]: readonly string[]): Omit<Removal, "line"> | undefined {
+function ruleOf([, , , priority = "", to = ""]: readonly string[]): Omit<Removal, "line"> | undefined {
   if (!PRIORITIES.test(priority)) return undefined;
   return { kind: "rule", priority: Number(priority), ...present({ prefix: to === "n/a" || to.endsWith("/0") ? undefined : to }) };
 }
 
-function routeOf([, name = "", , prefix = ""]: readonly string[]): Omit<Removal, "line"> | undefined {
-  return DEVICES.test(name) && prefix !== "n/a" ? { kind: "route", prefix, interface: name } : undefined;
+function routeOf([, name = "", , , prefix = ""]: readonly string[], gateway: string | undefined, routes: readonly Route[]): Omit<Removal, "line"> | undefined {
+  const made = gateway !== undefined && !prefix.endsWith("/0") && !routes.some((row) => row.prefix.endsWith("/0") && row.gateway === gateway);
+  if (prefix === "n/a" || !(made || DEVICES.test(name))) return undefined;
+  return { kind: "route", prefix, interface: name };
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
+import { readMac } from "./mask.ts";
 import { ranked } from "./parts.ts";
 import { present } from "./present.ts";
 
@@ -28,6 +29,8 @@ const Managed = z.object({
   setup: z.string().optional(),
   linkFile: z.string().optional(),
   networkFile: z.string().optional(),
+  /** Lower case, colons; only `networkctl status` tells. */
+  mac: z.string().optional(),
 });
 const Version = z.object({ line: z.int(), version: z.int() });
 const Networkd = z.object({
@@ -179,6 +182,8 @@ function statusField(name: string, value: string): Partial<Managed> {
   if (name === "Link File" && value !== "n/a") return { linkFile: value };
   if (name === "Network File" && value !== "n/a") return { networkFile: value };
   if (name === "Type") return { type: value };
+  // the name of the maker may follow
+  if (name === "HW Address" || name === "Hardware Address") return present({ mac: readMac(value.split(" ", 1)[0] ?? "") });
   const state = name === "State" ? /^([a-z-]{1,20}) \(([a-z-]{1,20})\)/.exec(value) : null;
   return state === null ? {} : present({ operational: state[1], setup: state[2] });
 }

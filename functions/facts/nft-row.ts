@@ -67,6 +67,8 @@ const NftRow = z.object({
   target: z.string().optional(),
   packets: z.int().optional(),
   bytes: z.int().optional(),
+  /** Between two samples, of a rule that stands in both at the same place with the same text. */
+  packetsDelta: z.int().optional(),
   comment: z.string().optional(),
 });
 

@@ -1,8 +1,9 @@
 import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readJson } from "./nft-json.ts";
-import { Nft } from "./nft-row.ts";
+import { Nft, type NftRow } from "./nft-row.ts";
 import { readText } from "./nft-text.ts";
 import { combine, ranked } from "./parts.ts";
+import { growth, samples } from "./sampled.ts";
 
 /** Options that change how the rules are printed, not which. */
 const OPTIONS = new Set(
@@ -81,6 +82,11 @@ function merge(parts: readonly Part<Nft>[]): Nft {
     }
   }
   const whole = best.some((part) => part.complete && part.view.scope === "");
+  const grown = growthOf(parts);
+  const withGrowth = (row: NftRow): NftRow => {
+    const packetsDelta = grown.get(placeOf(row));
+    return packetsDelta === undefined ? row : { ...row, packetsDelta };
+  };
   return {
     tables: combine(
       all.flatMap(({ tables }) => tables),
@@ -90,10 +96,26 @@ function merge(parts: readonly Part<Nft>[]): Nft {
       all.flatMap(({ chains }) => chains),
       (chain) => chainKey(chain.family, chain.table, chain.name),
     ).map((chain) => ({ ...chain, complete: complete.has(chainKey(chain.family, chain.table, chain.name)) })),
-    rows: best.flatMap((part) => part.value.rows.filter((row) => taken.get(chainKey(row.family, row.table, row.chain)) === part)),
+    rows: best.flatMap((part) => part.value.rows.filter((row) => taken.get(chainKey(row.family, row.table, row.chain)) === part).map(withGrowth)),
     sets: combine(
       all.flatMap(({ sets }) => sets),
       (set) => `${set.kind} ${chainKey(set.family, set.table, set.name)}`,
     ),
   };
+}
+
+const placeOf = (row: NftRow): string => `${row.family} ${row.table} ${row.chain} ${row.position} ${row.spec}`;
+
+/** How many packets each rule took between the two samples, by its place. */
+function growthOf(parts: readonly Part<Nft>[]): Map<string, number> {
+  const grown = new Map<string, number>();
+  for (const { before, after } of samples(parts)) {
+    if (before === undefined) continue;
+    const old = new Map(before.value.rows.map((row) => [placeOf(row), row.packets]));
+    for (const row of after.value.rows) {
+      const delta = row.packets === undefined ? undefined : growth(old.get(placeOf(row)), row.packets);
+      if (delta !== undefined) grown.set(placeOf(row), delta);
+    }
+  }
+  return grown;
 }

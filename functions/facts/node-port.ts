@@ -3,6 +3,8 @@ import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables } from "./iptables-row.ts";
+import type { Nft } from "./nft-row.ts";
+import { hasNftProxy, nftNodePorts } from "./nft-service.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -41,7 +43,8 @@ interface Socket {
 interface Sources {
   readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
   readonly iptables?: Iptables;
-  readonly socket?: { rows: readonly (Socket & Row)[]; shown: readonly { protocol: string; listening: boolean }[] };
+  readonly nft?: Nft;
+  readonly socket?: { rows: readonly (Socket & Row)[]; shown: readonly { protocol: string; listening: boolean; port?: number }[] };
   readonly lsof?: { connections: readonly (Row & { program: string; state: string; port: number; peerPort: number })[] };
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly address?: { rows: readonly { address: string }[] };
@@ -55,11 +58,13 @@ const isKubeProxy = (process: string | undefined): boolean => process !== undefi
 export const nodePort = defineDerivedFact<NodePorts>({
   id: "node-port",
   title: "NodePorts that outgoing connections of the node may take, and connections that sit on one",
-  from: ["sysctl", "iptables", "socket", "lsof", "conntrack", "address", "cluster-service"],
-  optional: ["socket", "lsof", "conntrack", "address", "cluster-service"],
+  from: ["sysctl", "iptables", "nft", "socket", "lsof", "conntrack", "address", "cluster-service"],
+  optional: ["nft", "socket", "lsof", "conntrack", "address", "cluster-service"],
   // rows of these only ever add a connection, or show that a port is held
   inPart: ["socket", "lsof", "conntrack", "address", "cluster-service"],
   schema: NodePorts,
+  // in its nftables mode kube-proxy needs no iptables
+  enough: (values, whole) => ["sysctl", "nft"].every((id) => whole.has(id)) && hasNftProxy((values as Sources).nft),
   derive(values) {
     const sources = values as Sources;
     const rows = portsOf(sources);
@@ -80,7 +85,7 @@ function portsOf(sources: Sources): Port[] {
   const kept = reserved.filter((range) => /^\d{1,5}(?:-\d{1,5})?$/.test(range));
   const sockets = sources.socket?.rows ?? [];
   const held = new Set(sockets.filter((row) => row.state === "LISTEN" && (row.process === undefined || isKubeProxy(row.process))).map((row) => row.port));
-  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "tcp" && row.listening);
+  const listed = (sources.socket?.shown ?? []).some((row) => row.protocol === "tcp" && row.listening && row.port === undefined);
   const ports = new Map<string, Port>();
   const add = (row: Row, port: number, protocol: string, by: Port["by"], sure: boolean): void => {
     const key = `${protocol} ${port}`;
@@ -91,6 +96,8 @@ function portsOf(sources: Sources): Port[] {
     if (row.target?.startsWith("KUBE-") !== true || row.target === "KUBE-MARK-MASQ") continue;
     add(row, Number(row.destinationPort), row.protocol === "all" ? "tcp" : row.protocol, "rule", listed || row.target.startsWith("KUBE-EXT-"));
   }
+  // in its nftables mode it never held them
+  for (const { port, protocol, row } of sources.nft === undefined ? [] : nftNodePorts(sources.nft)) add(row, port, protocol, "rule", true);
   for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", false);
   return [...ports.values()];
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { hasLetter, optionValue } from "./command.ts";
+import { hasLetter, optionValue, SINCE_NOTED } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
@@ -118,7 +119,16 @@ export const nstat = defineFact({
       if (["h", "V", "n", "r", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
       const names = rest.filter((word, i) => !word.startsWith("-") && rest[i - 1] !== "-t");
       const absolute = hasLetter(argv, "a") || argv.includes("--ignore");
-      const format = hasLetter(argv, "j") || argv.includes("--json") ? "nstat-json" : absolute ? "nstat" : keepsHistory(argv) ? "nstat-since" : "nstat-each";
+      const format =
+        hasLetter(argv, "j") || argv.includes("--json")
+          ? "nstat-json"
+          : absolute
+            ? "nstat"
+            : argv.includes(SINCE_NOTED)
+              ? "nstat-noted"
+              : keepsHistory(argv)
+                ? "nstat-since"
+                : "nstat-each";
       return { format, complete: names.length === 0 && absolute, scope: names.join(" "), rank: absolute ? 5 : 2 };
     }
     if (program === "netstat") {
@@ -128,6 +138,8 @@ export const nstat = defineFact({
       if (hasLetter(argv, "i") || hasLetter(argv, "c") || optionValue(argv, "-I") !== undefined) return undefined;
       return { format: "netstat", complete: !part, scope: part ? rest.join(" ") : "", rank: 3 };
     }
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     const files = rest.filter((word) => FILE.test(word));
     if (files.length === 0 || !["cat", "grep", "head", "tail"].includes(program ?? "")) return undefined;
     const kinds = new Set(files.map((file) => FILE.exec(file)?.[1]));
@@ -141,7 +153,7 @@ export const nstat = defineFact({
     if (view.format === "proc") return unparsed.with({ rows: withinOneText(readProc(text, unparsed)) });
     if (view.format === "netstat") return unparsed.with({ rows: withinOneText(readNetstat(text, unparsed)) });
     const rows: Counter[] = [];
-    for (const { line, text: content } of lines(text)) {
+    for (const { line, text: content } of lines(view.format === "metrics" ? metricsAs(text, counterLine) : text)) {
       const match = NSTAT.exec(content.trim());
       if (match !== null) rows.push({ line, name: match[1] as string, value: counterOf(match[2] as string) });
       else if (/^[\s{}\]"A-Za-z]{0,12}[{"]/.test(content)) {
@@ -153,6 +165,7 @@ export const nstat = defineFact({
           unparsed.add(line, content);
       } else if (!/^#|^\}+$/.test(content.trim()) && !isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
     }
+    if (view.format === "nstat-noted") return unparsed.with({ rows: rows.map((row) => ({ ...row, valueDelta: row.value })) });
     return unparsed.with({ rows: view.format === "nstat-each" ? eachGrowth(rows) : withinOneText(rows) });
   },
   merge: mergeCounters,
@@ -162,6 +175,10 @@ export const nstat = defineFact({
     return scopes.has("") || (scopes.has("netstat") && scopes.has("snmp"));
   },
 });
+
+/** `node_netstat_Udp_RcvbufErrors 7` of node_exporter, as nstat says it. */
+const counterLine = ({ name, value }: Metric): string | undefined =>
+  name.startsWith("netstat_") ? `${name.slice("netstat_".length).replace("_", "")} ${value} 0.0` : undefined;
 
 /** Whether nstat leaves its history as it is (-s), so that the next run counts from the same moment. */
 const keepsHistory = (argv: readonly string[]): boolean => hasLetter(argv, "s") || argv.includes("--noupdate");

@@ -36,6 +36,9 @@ const TOO_LARGE = /message too (?:long|large)|frag(?:mentation)? needed|packet t
 const FRAME =
   /^(?:\d{1,6} bytes from |From \S|64 bytes|--- .{1,260} ---$|(?:rtt|round-trip) min|pipe \d|\^C|ping: |ping6: |connect: |sendmsg: |RTNETLINK |Warning: |no answer yet for |command terminated with exit code \d|.{0,80}: icmp_seq)/;
 
+/** What a loop over sizes says before each ping: `== 1372`, `--- size 1372 ---`, `1372:`. */
+const HEADING = /^[=#*>-]{0,10} ?(?:size:? ?)?\d{2,5} ?[=#*:-]{0,10}$/i;
+
 export const ping = defineFact({
   id: "ping",
   title: "Pings that somebody sent, by size (pasted only)",
@@ -63,7 +66,8 @@ export const ping = defineFact({
         current = undefined;
       } else if (TOO_LARGE.test(bare)) {
         if (current !== undefined) current.tooLarge++;
-      } else if (!FRAME.test(bare) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      } else if (!FRAME.test(bare) && !(current === undefined && HEADING.test(bare)) && !isPrompt(content) && !isPromptLine(content))
+        unparsed.add(line, content);
     }
     return unparsed.with({ rows });
   },

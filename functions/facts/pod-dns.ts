@@ -39,6 +39,7 @@ interface Sources {
   readonly "resolv-conf"?: {
     nameservers: readonly (Row & { file: string; address: string })[];
     kubelet: readonly (Row & { file: string; resolvConf?: string; whole: boolean })[];
+    targets: readonly (Row & { file: string; target: string })[];
   };
   readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
@@ -47,6 +48,8 @@ interface Sources {
 const ARGUMENT = /(?:^|\s)--resolv-conf[= ]["']?([^\s"']{1,200})/;
 // plugin/loop: Loop (127.0.0.1:… -> :53) detected for zone "."   plugin/loop: Seen "HINFO IN …" more than twice, loop detected
 const LOOP = /plugin\/loop: (?:Loop \(.{0,200}\) detected|(?:Forwarding loop|Seen) .{0,300}(?:loop detected|detected))/;
+
+const STUB = /^(?:stub|.*\/stub-resolv\.conf)$/;
 
 export const podDns = defineDerivedFact<PodDns>({
   id: "pod-dns",
@@ -59,7 +62,10 @@ export const podDns = defineDerivedFact<PodDns>({
 
 function derive(values: Sources, whole: ReadonlySet<string>): PodDns {
   const source = sourceOf(values, whole);
-  const nameservers = (values["resolv-conf"]?.nameservers ?? []).filter((row) => source !== undefined && row.file === source.file);
+  const read = (values["resolv-conf"]?.nameservers ?? []).filter((row) => source !== undefined && row.file === source.file);
+  // systemd-resolved's own file always names its stub
+  const stubs = (values["resolv-conf"]?.targets ?? []).filter((row) => row.file === source?.file && STUB.test(row.target));
+  const nameservers = read.length > 0 ? read : stubs.map((row) => ({ ...row, address: "127.0.0.53" }));
   const loops = (values["agent-log"]?.rows ?? []).filter((row) => LOOP.test(row.message));
   return {
     sources: source === undefined ? [] : [source],

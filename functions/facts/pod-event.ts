@@ -37,8 +37,9 @@ const DESCRIBED = new RegExp(
 const LISTED = new RegExp(
   `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
 );
-// the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat
-const NOT_READY = /^\s{1,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
+// the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat. Behind `| grep Ready`
+// the line stands alone, and has lost what it was set in by
+const NOT_READY = /^\s{0,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
 // `crictl info`: the conditions of the runtime, and how it went to load the CNI configuration
 const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };

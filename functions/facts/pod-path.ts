@@ -7,6 +7,7 @@ import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
+import type { WorkloadEndpoint } from "./workload-endpoint.ts";
 
 /**
  * How the node reaches its own pods where each has a host-side device of its own (Calico cali…, Cilium lxc…, VPC CNI eni…, reference plugins veth…): the
@@ -28,8 +29,10 @@ const PodRoute = z.object({
   linkDown: z.boolean(),
   /** The device of another route for the same address in the same table; at least one of the two leads to a pod's device. */
   rival: z.string().optional(),
-  /** Nobody answers for the address on the route's device, and somebody does on this pod's device. */
+  /** Nobody answers for the address on the route's device, and somebody does on this pod's device; or Calico says that the pod is on this one. */
   livesOn: z.string().optional(),
+  /** The route's device is dead, and this one of the same CNI lives and is the only one to which no route leads. */
+  heir: z.string().optional(),
 });
 const PodInterface = z.object({
   line: z.int(),
@@ -43,7 +46,7 @@ const PodInterface = z.object({
   rival: z.string().optional(),
   rivalAddress: z.string().optional(),
 });
-/** The neighbour entries behind `livesOn` and `rival`, and answers to arping, whose state is "ANSWERED". */
+/** What is behind `livesOn` and `rival`: neighbour entries, answers to arping, whose state is "ANSWERED", and what Calico says in the cluster: "ENDPOINT". */
 const PodNeighbor = z.object({ line: z.int(), address: z.string(), interface: z.string(), state: z.string() });
 /** An event of a pod: its plugin could not connect it because its route is there already. */
 const Refusal = z.object({
@@ -75,6 +78,8 @@ type PodPath = z.infer<typeof PodPath>;
 
 /** Names that CNIs give to the host's side of a pod's link. Docker's veths have seven digits, and are not a CNI's. */
 const POD_DEVICE = /^(?:cali[0-9a-f]{11}|lxc(?:_health|[0-9a-f]{12,14})|eni[0-9a-f]{11}|azv[0-9a-f]{11}|veth[0-9a-f]{8})$/;
+/** Of CNIs that route to each pod. */
+const ROUTED_DEVICE = /^(cali|eni|azv)[0-9a-f]{11}$/;
 const ANSWERS = new Set(["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"]);
 const SILENT = new Set(["FAILED", "INCOMPLETE"]);
 
@@ -92,16 +97,17 @@ interface Sources {
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly fdb?: { rows: readonly (Fdb["rows"][number] & Row)[] };
+  readonly "workload-endpoint"?: { rows: readonly (WorkloadEndpoint & Row)[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { status: string; address?: string; node?: string; own?: boolean })[] };
 }
 
 export const podPath = defineDerivedFact<PodPath>({
   id: "pod-path",
   title: "Host routes and host-side devices of the node's pods",
-  from: ["route", "link", "neighbor", "pod-event", "cluster-pod", "arping", "fdb"],
+  from: ["route", "link", "neighbor", "pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint"],
   // what is wrong stands in the tables; these only tell more of it
-  optional: ["pod-event", "cluster-pod", "arping", "fdb"],
-  inPart: ["arping", "fdb"],
+  optional: ["pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint"],
+  inPart: ["arping", "fdb", "workload-endpoint"],
   schema: PodPath,
   derive(values) {
     const sources = values as Sources;
@@ -123,6 +129,7 @@ export const podPath = defineDerivedFact<PodPath>({
       if (known === undefined) hosts.set(key, [row]);
       else known.push(row);
     }
+    const endpoints = Map.groupBy(sources["workload-endpoint"]?.rows ?? [], (row) => row.address);
     const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [], claims: [], crowded: [] };
     for (const row of sources["pod-event"]?.rows ?? []) {
       if (REFUSAL.test(row.message)) result.refusals.push({ ...placeOf(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
@@ -137,7 +144,12 @@ export const podPath = defineDerivedFact<PodPath>({
         // on the way through a gateway the address itself is nobody's neighbour
         const silent = row.gateway !== undefined || here.some((entry) => entry.interface === name && SILENT.has(entry.state));
         const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && ANSWERS.has(entry.state));
-        const livesOn = silent && living !== undefined && links.get(living.interface)?.carrier !== false ? living.interface : undefined;
+        // one pod alone has the address, and its device is here and lives
+        const [endpoint, ...more] = endpoints.get(address) ?? [];
+        const told = more.length === 0 && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
+        const toldOn = told !== undefined && links.get(told.interface)?.carrier === true ? told : undefined;
+        const answersOn = silent && living !== undefined && links.get(living.interface)?.carrier !== false ? living.interface : undefined;
+        const livesOn = answersOn ?? toldOn?.interface;
         if (!local && livesOn === undefined && !anyLocal) continue;
         const device = links.get(name);
         const rival = rows.find((other) => other.interface !== name);
@@ -151,10 +163,12 @@ export const podPath = defineDerivedFact<PodPath>({
           linkDown: row.flags.includes("linkdown") || row.flags.includes("dead") || (device?.up === true && !device.carrier),
           ...present({ rival: rival?.interface, livesOn }),
         });
-        if (livesOn !== undefined) result.neighbors.push(...here.map(neighborOf));
+        if (answersOn !== undefined) result.neighbors.push(...here.map(neighborOf));
+        else if (toldOn !== undefined) result.neighbors.push({ ...placeOf(toldOn), address, interface: toldOn.interface, state: "ENDPOINT" });
       }
     }
     Object.assign(result, claimsOf(sources, result.routes));
+    nameHeir(link?.rows ?? [], result.routes);
     const rivals = rivalsOf(entries);
     for (const row of link?.rows ?? []) {
       if (!POD_DEVICE.test(row.interface)) continue;
@@ -173,6 +187,19 @@ export const podPath = defineDerivedFact<PodPath>({
     return result;
   },
 });
+
+/** Where each pod has a route of its own, a living device without one belongs to the pod whose route leads into a dead one: if there is one of each. */
+function nameHeir(links: readonly Link[], routes: PodPath["routes"]): void {
+  const routed = new Set(routes.map((row) => row.interface));
+  const dead = routes.filter((row) => row.local && row.linkDown && row.gateway === undefined && row.rival === undefined);
+  const kind = ROUTED_DEVICE.exec(dead[0]?.interface ?? "")?.[1];
+  const free = links.filter((row) => kind !== undefined && row.interface.startsWith(kind) && row.up && row.carrier && !routed.has(row.interface));
+  const [route] = dead;
+  const [heir] = free;
+  // where one route was asked for, the other devices seem to have none
+  const others = routes.some((row) => row.local && !row.linkDown && row.interface.startsWith(kind ?? "?"));
+  if (dead.length === 1 && free.length === 1 && route !== undefined && heir !== undefined && others) route.heir = heir.interface;
+}
 
 /** Claims of other nodes to addresses that have a route to a pod's device here. */
 function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "claims" | "crowded"> {

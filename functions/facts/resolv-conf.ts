@@ -36,7 +36,20 @@ const Kubelet = z.object({
 });
 /** Addresses that the kubelet tells pods to ask. */
 const ClusterDns = z.object({ line: z.int(), file: z.string(), address: z.string() });
-const ResolvConf = z.object({ nameservers: z.array(Nameserver), files: z.array(File), kubelet: z.array(Kubelet), clusterDns: z.array(ClusterDns) });
+/** A file that is only a link to another: `ls -l` and `readlink -f` say so, and `resolvectl` of its own file (`resolv.conf mode: stub`). */
+const Target = z.object({
+  line: z.int(),
+  file: z.string(),
+  /** Absolute; of `resolvectl` the mode: "stub", "uplink", "foreign". */
+  target: z.string(),
+});
+const ResolvConf = z.object({
+  nameservers: z.array(Nameserver),
+  files: z.array(File),
+  kubelet: z.array(Kubelet),
+  clusterDns: z.array(ClusterDns),
+  targets: z.array(Target),
+});
 type Kubelet = z.infer<typeof Kubelet>;
 type ResolvConf = z.infer<typeof ResolvConf>;
 
@@ -78,8 +91,11 @@ export const resolvConf = defineFact<ResolvConf>({
     if ((program === "resolvectl" || program === "systemd-resolve") && rest.every((word) => /^(?:status|--status|dns|--no-pager)$/.test(word))) {
       return { format: "resolvectl", complete: rest.every((word) => word !== "dns"), scope: "resolvectl", rank: 1 };
     }
-    if (!["cat", "grep", "head", "tail", "egrep"].includes(program ?? "")) return undefined;
     const files = rest.filter((word) => RESOLV.test(word));
+    const shown = program === "ls" ? rest.some((word) => /^-[a-zA-Z]{0,6}l[a-zA-Z]{0,6}$/.test(word)) : program === "readlink" || program === "realpath";
+    if (shown && files.length > 0 && rest.every((word) => word.startsWith("-") || RESOLV.test(word)))
+      return { format: "link", complete: true, scope: `link ${bare(files).join(" ")}`, rank: 1 };
+    if (!["cat", "grep", "head", "tail", "egrep"].includes(program ?? "")) return undefined;
     const settings = rest.filter((word) => KUBELET.test(word));
     if (files.length > 0) return { format: "files", complete: program === "cat" || isOurs(rest, 0), scope: `files ${bare(files).join(" ")}`, rank: 1 };
     if (settings.length > 0)
@@ -92,15 +108,16 @@ export const resolvConf = defineFact<ResolvConf>({
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || (exitCode <= 2 && (stderr.trim() === "" || stderr.includes("No such file or directory"))),
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
-    const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [] };
-    if (view.format === "resolvectl") readResolvectl(text, value, unparsed);
+    const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [], targets: [] };
+    if (view.format === "link") readTargets(text, view.scope, value, unparsed);
+    else if (view.format === "resolvectl") readResolvectl(text, value, unparsed);
     else readFiles(text, argv, view.format, value, unparsed);
     return unparsed.with(value);
   },
   merge(parts: readonly Part<ResolvConf>[]) {
     const files = new Set<string>();
     const kubelets = new Set<string>();
-    const merged: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [] };
+    const merged: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [], targets: parts.flatMap((part) => part.value.targets) };
     for (const { value, complete } of parts.toSorted((a, b) => Number(b.complete) - Number(a.complete))) {
       const fresh = value.files.filter((row) => !files.has(row.file));
       merged.files.push(...fresh);
@@ -136,6 +153,22 @@ function namesAll([program, ...rest]: readonly string[]): boolean {
 function isOurs(rest: readonly string[], index: 0 | 1): boolean {
   const own = resolvConf.commands[index]?.argv.slice(1) ?? [];
   return rest.length === own.length && rest.every((word, i) => word === own[i]);
+}
+
+// lrwxrwxrwx 1 root root 39 Feb 17  2026 /etc/resolv.conf -> ../run/systemd/resolve/stub-resolv.conf
+const LISTED = /^[l-][rwxsStT-]{9}[.+@]? .{1,200} (\/\S{1,200})(?: -> (\S{1,200}))?$/;
+
+/** What `ls -l`, `readlink` and `realpath` say of the files. */
+function readTargets(text: string, scope: string, value: ResolvConf, unparsed: UnparsedLines): void {
+  const files = scope.split(" ").slice(1);
+  for (const { line, text: raw } of lines(text)) {
+    const content = raw.trim();
+    const listed = LISTED.exec(content);
+    const [file, target] = listed === null ? [files.length === 1 ? files[0] : undefined, content] : [listed[1], listed[2]];
+    if (isPrompt(raw) || isPromptLine(raw) || COMPLAINT.test(content) || (listed !== null && target === undefined)) continue;
+    if (file === undefined || target === undefined || !/^(?:\/|\.\.\/)\S{1,200}$/.test(target)) unparsed.add(line, raw);
+    else value.targets.push({ line, file: bare([file])[0] as string, target: target.replace(/^(?:\.\.\/){1,8}/, "/") });
+  }
 }
 
 function readFiles(text: string, argv: readonly string[], format: string, value: ResolvConf, unparsed: UnparsedLines): void {
@@ -212,6 +245,7 @@ function readSetting(content: string, file: string, line: number, value: ResolvC
 // Link 2 (eth0)   Global   then   Current DNS Server: …   DNS Servers: 10.1.0.2 10.1.0.3   and one more server a line
 const LINK = /^(?:Link \d{1,6} \(([^)]{1,15})\)|(Global))(?:: ?(.*))?$/;
 const SERVERS = /^(Current )?(?:DNS Servers?|Fallback DNS Servers): {0,4}(.*)$/;
+const MODE = /^resolv\.conf mode: (\w{1,20})$/;
 const FIELD = /^[A-Za-z][\w /.+-]{1,40}: ?.*$/;
 
 /** `resolvectl status`: the servers of the daemon, and the file's mode. */
@@ -229,7 +263,8 @@ function readResolvectl(text: string, value: ResolvConf, unparsed: UnparsedLines
     } else if (servers !== null) {
       list = servers[1] === undefined && !content.startsWith("Fallback");
       if (list) addServers(servers[2] as string, line, owner, value);
-    } else if (list && readFamily(serverAddress(content), "ipv4") !== undefined) addServers(content, line, owner, value);
+    } else if (MODE.test(content)) value.targets.push({ line, file: "/etc/resolv.conf", target: MODE.exec(content)?.[1] as string });
+    else if (list && readFamily(serverAddress(content), "ipv4") !== undefined) addServers(content, line, owner, value);
     else if (FIELD.test(content) || isPrompt(raw) || isPromptLine(raw)) list = false;
     else if (!/^[~\w.%:#-]{1,255}(?: [~\w.%:#-]{1,255}){0,32}$/.test(content)) unparsed.add(line, raw);
   }

@@ -65,7 +65,7 @@ const Arrival = z.object({
 /**
  * `ip route get` with `iif` said that the packet may not come in there: the reverse path check drops it.
  *
- *     RTNETLINK answers: Invalid cross-device link
+ *     RTNETLINK answers: Invalid cross-device link          (newer kernels: Invalid argument; seen on 6.18)
  */
 const Refusal = z.object({
   line: z.int(),
@@ -170,8 +170,15 @@ export const reversePath = defineDerivedFact({
       const silent = certain && unanswered.some((row) => row.source === source && row.destination === destination);
       return [{ ...placed(arrival), interface: name, source, destination, filter: byName.get(name) ?? -1, ...where, silent }];
     });
+    // newer kernels give one answer for all that they do not let in: then the strict filter and another way back must tell
+    const filtered = (source: string, destination: string, name: string): boolean => {
+      const answer = byName.get(name) === 1 && !addresses.some((row) => row.address === source) ? wayBack(source, destination) : undefined;
+      return answer?.outcome === "unicast" && !answer.hops.some((hop) => hop.interface === name);
+    };
     const refusals = (values["route-answer"]?.refusals ?? []).flatMap((row) =>
-      row.reason === "Invalid cross-device link" && row.from !== undefined && row.inputInterface !== undefined
+      row.from !== undefined &&
+      row.inputInterface !== undefined &&
+      (row.reason === "Invalid cross-device link" || (row.reason === "Invalid argument" && filtered(row.from, row.destination, row.inputInterface)))
         ? [
             {
               ...placed(row),

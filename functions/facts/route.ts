@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { type Family, maskLength } from "./ip-address.ts";
-import { familyScope, filterValue, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
+import { familyScope, filterValue, goneOf, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily, readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
@@ -46,7 +46,11 @@ const Route = z.object({
   /** IPv6 only: the route is for packets from here. */
   from: z.string().optional(),
 });
-const Routes = z.object({ rows: z.array(Route) });
+const Routes = z.object({
+  rows: z.array(Route),
+  /** Those of the first listing that the last one does not have any more, where somebody listed them more than once. */
+  gone: z.array(Route).optional(),
+});
 export type Route = z.infer<typeof Route>;
 
 /** Numbers that `ip -N` prints. */
@@ -104,7 +108,7 @@ export const route = defineFact({
     else readText(rows, text, defaults(argv), unparsed);
     return unparsed.with({ rows });
   },
-  merge: (parts) => mergeFamilies(parts, (row) => row.table),
+  merge: (parts) => ({ ...mergeFamilies(parts, (row) => row.table), ...goneOf(parts) }),
   // no node that anybody can ask is without a single route: an empty answer is one that got lost
   whole: (parts) => wholeFamilies(parts) && parts.some(({ value }) => value.rows.length > 0),
 });

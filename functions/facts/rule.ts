@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
-import { familyScope, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
+import { familyScope, goneOf, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
@@ -45,7 +45,11 @@ const Rule = z.object({
   sourcePort: z.string().optional(),
   destinationPort: z.string().optional(),
 });
-const Rules = z.object({ rows: z.array(Rule) });
+const Rules = z.object({
+  rows: z.array(Rule),
+  /** Those of the first listing that the last one does not have any more, where somebody listed them more than once. */
+  gone: z.array(Rule).optional(),
+});
 export type Rule = z.infer<typeof Rule>;
 
 /** Actions without a value; `ip -N` prints their numbers. */
@@ -98,7 +102,7 @@ export const rule = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => mergeFamilies(parts),
+  merge: (parts) => ({ ...mergeFamilies(parts), ...goneOf(parts) }),
   whole: wholeFamilies,
 });
 

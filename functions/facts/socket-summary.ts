@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 
@@ -60,6 +61,8 @@ export const socketSummary = defineFact({
     const [program, ...rest] = argv;
     // with -s, ss prints the sockets too if it is asked for some
     if (program === "ss") return hasLetter(argv, "s") || hasOption(argv, "--summary") ? { format: "ss", complete: true, scope: "ss", rank: 1 } : undefined;
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     const files = rest.filter((word) => FILE.test(word));
     if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;
     const scope = files.every((file) => file.endsWith("6")) ? "ipv6" : "";
@@ -71,10 +74,11 @@ export const socketSummary = defineFact({
     const rows: Summary[] = [];
     // `cat /proc/sys/net/ipv4/tcp_mem /proc/net/sockstat`: lines of the other files are not this fact's
     const mixed = argv[0] === "cat" && argv.slice(1).some((word) => !word.startsWith("-") && !FILE.test(word));
-    for (const { line, text: raw } of lines(text)) {
+    const metrics = view.format === "metrics";
+    for (const { line, text: raw } of lines(metrics ? metricsAs(text, fieldLine) : text)) {
       const content = raw.trim().replace(/^\/[\w/]{1,60}:/, "");
       const total = (view.format === "ss" ? TOTAL : SOCKETS).exec(content)?.[1];
-      const stat = view.format === "sockstat" ? SOCKSTAT.exec(content) : null;
+      const stat = view.format === "sockstat" || metrics ? SOCKSTAT.exec(content) : null;
       const tcp = view.format === "ss" ? TCP.exec(content) : null;
       if (total !== undefined) rows.push({ line, protocol: "all", inUse: Number(total) });
       else if (stat !== null) rows.push({ line, protocol: (stat[1] as string).toLowerCase(), ...fields((stat[2] as string).trim()) });
@@ -104,6 +108,12 @@ export const socketSummary = defineFact({
   },
   whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
 });
+
+/** `node_sockstat_TCP_mem 7` of node_exporter, as /proc/net/sockstat says it. */
+function fieldLine({ name, value }: Metric): string | undefined {
+  const [, protocol, field] = /^sockstat_([A-Z]{3,8}6?)_([a-z]{2,8})$/.exec(name) ?? [];
+  return protocol === undefined ? undefined : `${protocol}: ${field} ${value}`;
+}
 
 /** `inuse 66 orphan 0` as fields. */
 function fields(text: string): Partial<Omit<Summary, "line" | "protocol">> {

@@ -51,6 +51,8 @@ const Shown = z.object({
   connected: z.boolean(),
   /** Those that the other side has closed and the program has not. */
   closeWait: z.boolean(),
+  /** Only sockets on this local port were looked for. */
+  port: z.int().optional(),
 });
 /** Somebody counted them: `netstat -ant | awk '{print $6}' | sort | uniq -c`, or those of one state by something: `… | grep CLOSE_WAIT | awk '{print $7}' | …`. */
 const Count = z.object({
@@ -109,6 +111,8 @@ const COUNTED_BY = /^(\d{1,9})\s+(\S.{0,200})$/;
 const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 /** The one filter of ss whose output is complete in its own way. */
 const CLOSE_WAIT = "state close-wait";
+/** A search, or a filter of ss, that shows every socket with this local port: `| grep ':53 '`, `sport = :53`. */
+const PORT_SEARCH = /^(?:\( ?)?(?:s(?:rc)?port (?:= |== |eq )?)?:?(\d{1,5})(?: ?\)| |\\[bs>])?$/;
 /** Options of ss and netstat that turn the output into something else. */
 const NOT_A_LIST = ["s", "K", "E", "D", "F", "h", "V", "r", "i"];
 
@@ -121,7 +125,7 @@ export const socket = defineFact({
     { argv: ["ss", "-lnum"], samples: 2 },
     { argv: ["ss", "-tan", "state", "close-wait"] },
   ],
-  recognize(argv): View | undefined {
+  recognize(argv, search): View | undefined {
     const program = argv[0];
     const file = program === "cat" && argv.length === 2 ? PROC_FILE.exec(argv[1] as string)?.[1] : undefined;
     // IPv4 and IPv6 have files of their own
@@ -140,11 +144,13 @@ export const socket = defineFact({
     const kind = has("a", "--all") ? "all" : has("l", "--listening") ? "listening" : "connected";
     const family = has("4", "--ipv4") || has("6", "--ipv6");
     const rank = (program === "ss" ? 4 : 2) + (has("p", "--processes", "--program") ? 1 : 0);
-    const scope = [...protocols, kind, ...(has("m", "--memory") ? ["memory"] : []), ...filters].join(" ");
+    const searched = filters.length === 0 ? search : program === "ss" && search === undefined ? filters.join(" ") : undefined;
+    const port = kind === "connected" || family ? undefined : PORT_SEARCH.exec(searched ?? "")?.[1];
+    const scope = [...protocols, kind, ...(has("m", "--memory") ? ["memory"] : []), ...filters, ...(port === undefined ? [] : [`port=${port}`])].join(" ");
     return { format: program, complete: (filters.length === 0 || filters.join(" ") === CLOSE_WAIT) && !family, scope, rank };
   },
   schema: Sockets,
-  parse({ text, argv, view, pipe = "" }) {
+  parse({ text, argv, view, pipe = "", truncated }) {
     const unparsed = new UnparsedLines();
     const rows: Socket[] = [];
     const named = isLineCount(pipe) || COUNTING.test(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
@@ -193,7 +199,10 @@ export const socket = defineFact({
       } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !NETSTAT_TITLE.test(content) && !PROC_HEADER.test(content) && !isPrompt(raw))
         unparsed.add(line, raw);
     }
-    return unparsed.with({ rows, shown: [], counts });
+    const port = / port=(\d+)$/.exec(view.scope)?.[1];
+    const none = port === undefined || truncated === true || unparsed.count > 0;
+    const about = { line: 1, listening: true, connected: false, closeWait: false, port: Number(port) };
+    return unparsed.with({ rows, shown: none ? [] : protocols.map((protocol) => ({ ...about, protocol })), counts });
   },
   merge: mergeSockets,
   whole: (parts) => ["tcp", "udp"].every((protocol) => shownBy(parts).some((row) => row.protocol === protocol && row.listening)),
@@ -361,7 +370,8 @@ function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
     }
   }
   const counts = ranked(parts).flatMap((part) => part.value.counts);
-  return { rows: [...merged.values()], shown: shownBy(parts.filter((part) => part.sample === 1)), counts };
+  const first = parts.filter((part) => part.sample === 1);
+  return { rows: [...merged.values()], shown: [...shownBy(first), ...first.flatMap((part) => part.value.shown)], counts };
 }
 
 /** What another listing may add to a socket. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { growth, isTimeLine, samples } from "./sampled.ts";
 
@@ -59,22 +60,29 @@ export const softnet = defineFact({
       return rest.some((word) => TO_DECIMAL.test(word))
         ? // a condition before the braces leaves lines out
           { format: "decimal", complete: rest.some((word) => word.startsWith("{")), scope: "", rank: 0 }
-        : undefined;
+        : printed(rest.join(" ")) === undefined
+          ? undefined
+          : { format: "columns", complete: false, scope: "", rank: 0 };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     const script = /^(?:ba|da)?sh$/.test(program ?? "") ? rest[0] : program;
     if (SCRIPT.test(script ?? "")) return { format: "table", complete: false, scope: "", rank: 0 };
     if (!["cat", "head", "tail", "grep"].includes(program ?? "") || !rest.some((word) => FILE.test(word))) return undefined;
     return { format: "proc", complete: program === "cat" && rest.length === 1, scope: "", rank: 1 };
   },
   schema: Softnet,
-  parse({ text, view, pipe = "" }) {
+  parse({ text, argv, view, pipe = "" }) {
     const decimal = view.format === "decimal" || TO_DECIMAL.test(pipe);
     const unparsed = new UnparsedLines();
     if (view.format === "sar") return unparsed.with({ rows: readSar(text) });
-    const columns = view.format === "table";
+    const picked = view.format === "columns" ? printed(argv.join(" ")) : /^[gm]?awk /.test(pipe) && !decimal ? printed(pipe) : undefined;
+    if (picked !== undefined) return unparsed.with({ rows: readPicked(text, picked, unparsed) });
+    const metrics = view.format === "metrics";
+    const columns = view.format === "table" || metrics;
     // a loop prints the file again and again, often with the time in between
     const tables: Cpu[][] = [];
     let rows: Cpu[] = [];
-    for (const { line, text: content } of lines(text)) {
+    for (const { line, text: content } of lines(metrics ? metricsAs(text, cpuLine) : text)) {
       const words = content.trim().split(/\s+/, 24);
       if ((columns ? TABLE_ROW : decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
         const all = words.map((word) => Number.parseInt(word, columns || decimal ? 10 : 16));
@@ -88,7 +96,7 @@ export const softnet = defineFact({
         }
         rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
       } else {
-        rows = [];
+        if (!metrics) rows = [];
         if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) unparsed.add(line, content);
       }
     }
@@ -99,6 +107,45 @@ export const softnet = defineFact({
   },
   merge: mergeCpus,
 });
+
+/** `node_softnet_dropped_total{cpu="3"} 7` of node_exporter with the CPU's other numbers, as the script says it. */
+function cpuLine({ name, labels, value }: Metric, all: readonly Metric[]): string | undefined {
+  const of = (counter: string): number => all.find((other) => other.name === counter && other.labels["cpu"] === labels["cpu"])?.value ?? 0;
+  return name === "softnet_dropped_total" ? `${labels["cpu"]} ${of("softnet_processed_total")} ${value} ${of("softnet_times_squeezed_total")} 0` : undefined;
+}
+
+/** A column of the file, and how it was printed. */
+interface Picked {
+  readonly column: number;
+  readonly decimal: boolean;
+}
+const PICKED = /strtonum\( ?["']?0x["']? ?\$(\d{1,2}) ?\)|\$(\d{1,2})/g;
+
+/** The columns that an awk program prints of every line, if the second one, of dropped packets, is among them: `{print $1, $2}`, `{print strtonum("0x"$2)}`. */
+function printed(program: string): Picked[] | undefined {
+  const [, list] = /\{ ?printf? ?([^{}]{1,400})\}/.exec(program) ?? [];
+  const found = [...(list ?? "").matchAll(PICKED)].map(([, decimal, plain]) => ({ column: Number(decimal ?? plain), decimal: decimal !== undefined }));
+  return found.some(({ column }) => column === 2) ? found : undefined;
+}
+
+/** A line for each CPU; what else the program prints, such as the CPU's name, stands in front. */
+function readPicked(text: string, picked: readonly Picked[], unparsed: UnparsedLines): Cpu[] {
+  const rows: Cpu[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const words = content.trim().split(/\s+/, 40).slice(-picked.length);
+    const fits = words.length === picked.length && picked.every(({ decimal }, i) => (decimal ? /^\d{1,10}$/ : /^[0-9a-f]{8}$/).test(words[i] as string));
+    if (!fits) {
+      if (!isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
+      continue;
+    }
+    const of = (column: number): number => {
+      const at = picked.findIndex((other) => other.column === column);
+      return at === -1 ? 0 : Number.parseInt(words[at] as string, picked[at]?.decimal === true ? 10 : 16);
+    };
+    rows.push({ line, cpu: rows.length, processed: of(1), dropped: of(2), timeSqueeze: of(3) });
+  }
+  return rows;
+}
 
 const SAR = /^(?:Average:|\d\d:\d\d:\d\d(?: [AP]M)?)\s+(?:(CPU\s.{1,160})|(\d{1,5}(?:\s+\d{1,12}[.,]\d\d){3,8}.{0,20}))$/;
 const SAR_COLUMNS = { "total/s": "processed", "dropd/s": "dropped", "squeezd/s": "timeSqueeze", "flw_lim/s": "flowLimit" } as const;

@@ -3,10 +3,12 @@ import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import type { Nft } from "./nft-row.ts";
+import { hasNftProxy, nftServices } from "./nft-service.ts";
 import { placed } from "./placed.ts";
 
 /**
- * Tracked UDP flows to a service of kube-proxy (iptables mode), or to a port that the portmap plugin or Docker publishes, that are sent to an endpoint which the
+ * Tracked UDP flows to a service of kube-proxy (in its modes iptables and nftables), or to a port that the portmap plugin or Docker publishes, that are sent to an endpoint which the
  * service or port does not have any more.
  */
 const Flow = z.object({
@@ -34,7 +36,7 @@ interface Sources {
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly iptables?: Iptables;
   readonly address?: { readonly rows: readonly { readonly address: string }[] };
-  readonly nft?: { readonly tables: readonly { readonly name: string }[] };
+  readonly nft?: Nft;
   readonly "cluster-service"?: ClusterService;
 }
 
@@ -61,19 +63,23 @@ export const staleServiceFlow = defineDerivedFact<StaleServiceFlow>({
   inPart: ["cluster-service"],
   schema: StaleServiceFlow,
   derive: (values) => derive(values as Sources),
+  // in its nftables mode kube-proxy needs no iptables
+  enough: (values, whole) => whole.has("conntrack") && whole.has("nft") && hasNftProxy((values as Sources).nft),
 });
 
 interface Service {
   readonly endpoints: ReadonlySet<string>;
-  readonly rules: readonly IptablesRow[];
+  readonly rules: readonly Row[];
 }
 
 function derive(sources: Sources): StaleServiceFlow {
   const result: StaleServiceFlow = { rows: [], rules: [] };
   const { conntrack, iptables } = sources;
   if (conntrack === undefined) return result;
-  if (iptables?.rows.some(({ chain }) => chain.startsWith("KUBE-")) !== true) addListed(conntrack.rows, listedServices(sources["cluster-service"]), result);
-  if (iptables !== undefined) addTranslated(sources, conntrack.rows, iptables, result);
+  // some rules of a service that somebody picked (`| grep 10.96.0.10`) do not lead to its endpoints; kube-proxy's chains seen to their end count more than tables
+  if (iptables?.chains.some(({ name, complete }) => name.startsWith("KUBE-") && complete) !== true)
+    addListed(conntrack.rows, listedServices(sources["cluster-service"]), result);
+  if (iptables !== undefined || hasNftProxy(sources.nft)) addTranslated(sources, conntrack.rows, iptables ?? { chains: [], rows: [] }, result);
   return result;
 }
 
@@ -115,11 +121,16 @@ function addListed(flows: readonly (ConntrackEntry & Row)[], services: ReadonlyM
   }
 }
 
-function addTranslated({ nft, address }: Sources, flows: readonly (ConntrackEntry & Row)[], iptables: Iptables, result: StaleServiceFlow): void {
-  const services = servicesOf(iptables);
+function addTranslated(
+  { nft, address }: Sources,
+  flows: readonly (ConntrackEntry & Row)[],
+  iptables: Pick<Iptables, "chains" | "rows">,
+  result: StaleServiceFlow,
+): void {
+  const services = servicesOf(iptables, nft);
   const ports = publishedPorts(iptables);
   // kube-proxy in its nftables mode may have left the chains of the time before
-  const networks = nft?.tables.some((table) => table.name === "kube-proxy") ? undefined : serviceNetworks(iptables);
+  const networks = hasNftProxy(nft) ? undefined : serviceNetworks(iptables);
   const listed = new Set(rulesOf(iptables.rows, "KUBE-SERVICES").map((row) => row.destination?.replace(/\/32$/, "")));
   const isService = (address: string): boolean => listed.has(address) || networks?.prefixes.has(twoBytes(address)) === true;
   const mine = new Set(address?.rows.map((row) => row.address));
@@ -163,7 +174,7 @@ interface ServiceNetworks {
 }
 
 /** Where the addresses of services are, if kube-proxy's list of them was seen to its end and names each (IPVS keeps them in a set). */
-function serviceNetworks(iptables: Iptables): ServiceNetworks | undefined {
+function serviceNetworks(iptables: Pick<Iptables, "chains" | "rows">): ServiceNetworks | undefined {
   const list = iptables.chains.filter((chain) => chain.table === "nat" && chain.name === "KUBE-SERVICES" && chain.family === "ipv4");
   if (list.length !== 1 || list[0]?.complete !== true) return undefined;
   const prefixes = new Set<string>();
@@ -181,7 +192,7 @@ const twoBytes = (address: string): string => address.split(".", 2).join(".");
 const isGone = ({ prefixes, named }: ServiceNetworks, address: string): boolean => prefixes.has(twoBytes(address)) && !named.has(address);
 
 /** UDP ports of the node that the portmap plugin or Docker translate (IPv4), with all addresses they lead to. */
-function publishedPorts(iptables: Iptables): Map<number, { endpoints: Set<string>; rules: IptablesRow[] }> {
+function publishedPorts(iptables: Pick<Iptables, "rows">): Map<number, { endpoints: Set<string>; rules: IptablesRow[] }> {
   const ports = new Map<number, { endpoints: Set<string>; rules: IptablesRow[] }>();
   for (const row of iptables.rows) {
     if (row.family !== "ipv4") continue;
@@ -199,7 +210,7 @@ function publishedPorts(iptables: Iptables): Map<number, { endpoints: Set<string
 }
 
 /** UDP services by address and port, with the endpoints they lead to. Services of which a chain was not seen to its end are left out. */
-function servicesOf(iptables: Iptables): Map<string, Service> {
+function servicesOf(iptables: Pick<Iptables, "chains" | "rows">, nft: Nft | undefined): Map<string, Service> {
   const chains = new Map<string, IptablesRow[]>();
   const complete = new Set<string>();
   const keyOf = (row: { family: string; backend: string }, chain: string): string => `${row.family} ${row.backend} ${chain}`;
@@ -262,6 +273,12 @@ function servicesOf(iptables: Iptables): Map<string, Service> {
       ];
       services.set(addressOf(row), { endpoints, rules });
     } else if (!known) services.delete(addressOf(row));
+  }
+  for (const { address = "node port", port, protocol, endpoints, rows } of nft === undefined ? [] : nftServices(nft)) {
+    if (protocol !== "udp") continue;
+    // chains of the mode before may be left: what either of them leads to is an endpoint
+    const other = services.get(`${address}:${port}`);
+    services.set(`${address}:${port}`, { endpoints: other === undefined ? endpoints : new Set([...endpoints, ...other.endpoints]), rules: rows });
   }
   return services;
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Parsed, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -71,8 +72,14 @@ const NAMED = /^((?:\/host)?\/proc\/sys\/[^\s:=]{1,300})(?:[ \t]{0,8}[:=][ \t]{0
 const REMARK = /^sysctl: reading key ["'][!-~]{1,300}["']$/;
 /** The format of `sysctl -p` and `sysctl --system`, which names each file that it applies. */
 const LOADED = "loaded";
+/** The format of programs that tell among much else what they found of some settings. */
+const TOLD = "told";
+/** The format of `ip netconf show`, which says `on` and `off`. */
+const NETCONF = "netconf";
 const APPLYING = /^\* Applying \S{1,300}(?: \.\.\.)?$/;
 
+/** docker: "WARNING: bridge-nf-call-iptables is disabled" (`docker info`; so it says of a setting that is not there, too), "WARNING: IPv4 forwarding is disabled. …" (and `docker run`) */
+const WARNED = /^WARNING: (?:(bridge-nf-call-ip6?tables)|(IPv4 forwarding)) is disabled(?:\. Networking will not work\.?)?$/;
 // kubeadm's preflight checks, as warnings where they were told to be none
 const PREFLIGHT = /\[(?:WARNING|ERROR) FileContent--[\w-]{1,100}\]: (\/proc\/sys\/[\w/.-]{1,200}) (does not exist|contents are not set to 1)/;
 
@@ -82,9 +89,12 @@ export const sysctl = defineFact({
   commands: [{ argv: ["sysctl", ...KEYS] }, { argv: ["sysctl", "-a", "-r", INTERFACE_KEYS] }],
   recognize(argv): View | undefined {
     if (argv[0] === "sysctl") return sysctlView(argv);
-    if (argv[0] === "kubeadm") return { format: "kubeadm", complete: false, scope: "kubeadm", rank: 0 };
+    if (argv[0] === "kubeadm" || isDocker(argv)) return { format: TOLD, complete: false, scope: argv[0] ?? "", rank: 0 };
     if (argv[0] === "ls") return listedFolder(argv) === undefined ? undefined : { format: "folder", complete: true, scope: argv.join(" "), rank: 0 };
     if (eachOf(argv)) return { format: EACH, complete: false, scope: argv.join(" "), rank: 1 };
+    if (isNetconf(argv)) return { format: NETCONF, complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     const files = filesOf(argv);
     return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
   },
@@ -92,7 +102,8 @@ export const sysctl = defineFact({
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr, pipe, truncated }) {
-    if (view.format === "kubeadm") return readKubeadm(text);
+    if (view.format === TOLD) return readTold(text);
+    if (view.format === NETCONF) return readNetconf(text);
     if (view.format === "folder") return readFolder(text, listedFolder(argv) ?? "", stderr, view.complete);
     const unparsed = new UnparsedLines();
     const rows: Setting[] = [];
@@ -102,7 +113,7 @@ export const sysctl = defineFact({
     const bare: { line: number; text: string }[] = [];
     let file: string | undefined;
     let others = 0;
-    for (const { line, text: raw } of lines(text)) {
+    for (const { line, text: raw } of lines(view.format === "metrics" ? metricsAs(text, pairLine) : text)) {
       const content = raw.trimStart(); // pasted text may be indented
       const missing = absentKey(content, asked);
       if (missing !== undefined) {
@@ -110,7 +121,7 @@ export const sysctl = defineFact({
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, { line, key });
       } else if (isPromptLine(content) || REMARK.test(content)) others++;
       else if (view.format === LOADED && APPLYING.test(content)) others++;
-      else if (view.format === "pairs" || view.format === LOADED) {
+      else if (view.format === "pairs" || view.format === "metrics" || view.format === LOADED) {
         const pair = PAIR.exec(content);
         if (pair === null) unparsed.add(line, raw);
         else rows.push({ line, key: keyOfWord(pair[1] as string), value: oneBlank(pair[2] as string) });
@@ -133,7 +144,7 @@ export const sysctl = defineFact({
       if (missing !== undefined)
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, Object.assign({ line: 1, key }, { text: message }));
     }
-    if (view.format !== "pairs" && view.format !== LOADED) {
+    if (view.format !== "pairs" && view.format !== "metrics" && view.format !== LOADED) {
       const keys = asked.filter((key) => !absent.has(key));
       const place = argv[0] === "cat" ? ofOthers(argv) : undefined;
       if (place !== undefined && bare.length > keys.length)
@@ -146,13 +157,20 @@ export const sysctl = defineFact({
         // As many lines as keys, some of them empty: so are those values.
         const values = new Map(bare.map((entry) => [entry.line, entry.text]));
         keys.forEach((key, i) => void rows.push({ line: i + 1, key, value: oneBlank(values.get(i + 1) ?? "") }));
+      } else if (rows.length === 0 && bare.length > 0 && bare.length === keys.filter((key) => !MAY_BE_EMPTY.has(key)).length) {
+        // the empty line of a list without entries is lost where somebody copies the output
+        const values = bare.map((entry) => ({ line: entry.line, value: oneBlank(entry.text) }));
+        const { line } = values.at(-1) as { line: number };
+        for (const key of keys) rows.push({ key, ...(MAY_BE_EMPTY.has(key) ? { line, value: "" } : (values.shift() as { line: number; value: string })) });
       } else for (const { line, text: content } of bare) unparsed.add(line, content);
     }
     const present = new Set(rows.map((row) => row.key));
     // of files that set the same key, the last one has its way
     const last = new Map(rows.map((row) => [row.key, row]));
     const first = rows[0]?.line;
-    const prefixes = view.scope === "" && first !== undefined && truncated !== true && unparsed.count === 0 ? searchedPrefixes(pipe ?? "") : [];
+    // behind a pipe only a search tells what it left over, and of a save of all settings alone
+    const begun = view.scope === "" ? searchedPrefixes(pipe ?? "") : (pipe ?? "") === "" && view.format === "pairs" ? askedPrefixes(argv, rows) : [];
+    const prefixes = first !== undefined && truncated !== true && unparsed.count === 0 ? begun : [];
     return unparsed.with({
       rows: view.format === LOADED ? [...last.values()] : rows,
       absent: [...absent.values()].filter((row) => !present.has(row.key)),
@@ -182,6 +200,16 @@ export const sysctl = defineFact({
     return interfaces && KEYS.every((key) => known.has(key) || begins(key, prefixes));
   },
 });
+
+/** `node_nf_conntrack_entries 7` of node_exporter, which reads the files of these settings. */
+const pairLine = ({ name, value }: Metric): string | undefined => (Object.hasOwn(MEASURED, name) ? `${MEASURED[name]} = ${value}` : undefined);
+const MEASURED: Readonly<Record<string, string>> = {
+  nf_conntrack_entries: "net.netfilter.nf_conntrack_count",
+  nf_conntrack_entries_limit: "net.netfilter.nf_conntrack_max",
+};
+
+/** Lists that are empty where nobody set them. */
+const MAY_BE_EMPTY = new Set(["net.ipv4.ip_local_reserved_ports"]);
 
 function sysctlView(argv: readonly string[]): View | undefined {
   const words = operands(argv);
@@ -213,7 +241,20 @@ const BEGINNING = /^\^?((?:net|kernel|vm|fs)\\?\.[\w\\.-]{0,80})(?:\(([\w\\.|-]{
 /** The beginnings of keys that a search behind `sysctl -a` asks for; none if it asks for anything else. */
 function searchedPrefixes(pipe: string): string[] {
   const [, program, option, pattern = ""] = GREP.exec(pipe) ?? [];
-  const extended = program === "egrep" || option !== undefined;
+  return program === undefined ? [] : beginnings(pattern, program === "egrep" || option !== undefined);
+}
+
+/** `sysctl net`, `sysctl net.ipv4.conf`: a folder, of which it prints all keys; and `sysctl -a -r '^net[.]'`. */
+function askedPrefixes(argv: readonly string[], rows: readonly Setting[]): string[] {
+  const pattern = patternOf(argv);
+  if (pattern !== undefined) return beginnings(pattern, true);
+  return operands(argv)
+    .map((word) => `${keyOfWord(word)}.`)
+    .filter((folder) => rows.some(({ key }) => key.startsWith(folder)));
+}
+
+/** The beginnings of keys that a pattern takes; none if it takes anything else. */
+function beginnings(pattern: string, extended: boolean): string[] {
   // between brackets a bar separates the group's alternatives
   const alternatives = extended ? pattern.split(/\|(?![^(]{0,100}\))/) : [pattern];
   const found = alternatives.map((alternative) => BEGINNING.exec(alternative));
@@ -269,12 +310,42 @@ function readFolder(text: string, folder: string, stderr: string, all: boolean):
   return unparsed.with({ rows: [], absent: [...absent.values()], prefixes: [] });
 }
 
-/** `kubeadm init` and `kubeadm join` print much else. */
-function readKubeadm(text: string): Parsed<z.infer<typeof Sysctl>> {
+/** Whether docker warns of settings there: of those of bridges, and that packets are not passed on. */
+const isDocker = (argv: readonly string[]): boolean =>
+  argv[0] === "docker" && (["info", "run", "create"].includes(argv[1] ?? "") || (argv[1] === "system" && argv[2] === "info"));
+
+const isNetconf = (argv: readonly string[]): boolean => {
+  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46]|s|stats)$/.test(word));
+  return argv[0] === "ip" && /^netc(?:o(?:nf?)?)?$/.test(object) && /^(?:s|sh|sho|show|l|li|lis|list|dev)$/.test(verb);
+};
+const NETCONF_LINE = /^inet(6?) (\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)\s{0,4}){1,12})$/;
+const SWITCHES: Readonly<Record<string, string>> = { off: "0", on: "1", strict: "1", loose: "2" };
+
+/** `inet eth1 forwarding on rp_filter strict mc_forwarding off …`: the switches of each interface. What else it tells has other names, or is no setting. */
+function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
+  const unparsed = new UnparsedLines();
+  const rows: Setting[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const [, six, name = "", rest = ""] = (content.length > 1000 ? null : NETCONF_LINE.exec(content.trim())) ?? [];
+    if (six === undefined) {
+      if (!isPromptLine(content)) unparsed.add(line, content);
+      continue;
+    }
+    for (const [, key, value = ""] of rest.matchAll(/(?<![a-z_])(forwarding|rp_filter) (\w{2,6})(?=\s|$)/g))
+      rows.push({ line, key: `net.ipv${six === "" ? 4 : 6}.conf.${name.replaceAll(".", "/")}.${key}`, value: SWITCHES[value] ?? value });
+  }
+  return unparsed.with({ rows, absent: [], prefixes: [] });
+}
+
+/** `kubeadm init`, `kubeadm join` and docker print much else. */
+function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
   const rows: Setting[] = [];
   const absent: Absent[] = [];
   for (const { line, text: content } of lines(text)) {
-    const match = content.length > 2000 ? null : PREFLIGHT.exec(content);
+    if (content.length > 2000) continue;
+    const warned = WARNED.exec(content.trim());
+    if (warned !== null) rows.push({ line, key: warned[2] === undefined ? `net.bridge.${warned[1]}` : "net.ipv4.ip_forward", value: "0" });
+    const match = PREFLIGHT.exec(content);
     if (match === null) continue;
     const key = keyOfPath(match[1] as string);
     if (match[2] === "does not exist") absent.push({ line, key });

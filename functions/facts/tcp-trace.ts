@@ -27,7 +27,7 @@ export const Unanswered = z.object({
   destination: z.string(),
 });
 
-/** A SYN that was sent again, with no packet back in the whole trace. */
+/** A SYN that was sent again, or echo requests of one ping, with no packet back in the whole trace. */
 export const Silent = z.object({
   /** Of the second time. */
   line: z.int(),
@@ -51,6 +51,8 @@ interface Packet {
 
 const ENDPOINT = "(\\d{1,3}(?:\\.\\d{1,3}){3}\\.[\\w-]{1,20})";
 const TCP = new RegExp(`(?:^|\\s)${ENDPOINT} > ${ENDPOINT}: Flags \\[([A-Z.]{1,8})\\](.{0,300})`);
+/** An echo request or reply is like a packet from one end to the other, with the number of the ping as port. */
+const ECHO = /(?:^|\s)(\d{1,3}(?:\.\d{1,3}){3}) > (\d{1,3}(?:\.\d{1,3}){3}): ICMP echo (request|reply), id (\d{1,5}), seq \d/;
 const FRAME = /(?:^|\s)[\da-f:]{17} > ([\da-f:]{17}), ethertype \S/i;
 /** Filters that show one direction of a connection, or only some of its packets. */
 const ONE_WAY = /\b(?:src|dst|inbound|outbound|ether|greater|less)\b|\[|(?:^|\s)-Q/;
@@ -62,7 +64,7 @@ const MAX_PEERS = 8;
 
 const addressOf = (end: string): string => end.slice(0, end.lastIndexOf("."));
 
-/** Reads a trace of tcpdump line by line: what happened to TCP connections. */
+/** Reads a trace of tcpdump line by line: what happened to TCP connections and to pings. */
 export class TcpTrace {
   readonly untranslated: z.infer<typeof Untranslated>[] = [];
   readonly #oneWay: boolean;
@@ -78,8 +80,11 @@ export class TcpTrace {
     this.#oneWay = ONE_WAY.test(argv.slice(1).join(" "));
   }
 
-  /** Takes one line of at most 600 characters; lines that are no TCP packets are of no interest. */
+  /** Takes one line of at most 600 characters; lines that are no TCP packets and no pings are of no interest. */
   add(line: number, text: string): void {
+    const [, pinging, pinged, kind, id] = ECHO.exec(text) ?? [];
+    if (pinging !== undefined && this.#pairs.size < MAX_ENDS) this.#pairs.add(`${pinging}.${id} ${pinged}.${id}`);
+    if (kind === "request" && !this.#oneWay) this.#knock(line, `${pinging}.${id} ${pinged}.${id} ping`);
     const frame = readMac(FRAME.exec(text)?.[1] ?? "");
     const [, from, to, flags = "", rest = ""] = TCP.exec(text) ?? [];
     if (from === undefined || to === undefined) {
@@ -103,7 +108,7 @@ export class TcpTrace {
     return rows;
   }
 
-  /** Attempts to connect that nobody answered: source and destination once each. Call it at the end of the trace. */
+  /** Attempts to connect, and pings, that nobody answered: source and destination once each. Call it at the end of the trace. */
   silent(): z.infer<typeof Silent>[] {
     const rows = new Map<string, z.infer<typeof Silent>>();
     for (const [key, { again }] of this.#knocked) {
@@ -134,13 +139,14 @@ export class TcpTrace {
     return end;
   }
 
+  #knock(line: number, key: string): void {
+    const knocked = this.#knocked.get(key);
+    if (knocked !== undefined) knocked.again = line;
+    else if (this.#knocked.size < MAX_ENDS) this.#knocked.set(key, { again: 0 });
+  }
+
   #count({ line, from, to, flags, sequence, length, mac }: Packet): void {
-    if (!this.#oneWay && flags === "S") {
-      const key = `${from} ${to} ${sequence}`;
-      const knocked = this.#knocked.get(key);
-      if (knocked !== undefined) knocked.again = line;
-      else if (this.#knocked.size < MAX_ENDS) this.#knocked.set(key, { again: 0 });
-    }
+    if (!this.#oneWay && flags === "S") this.#knock(line, `${from} ${to} ${sequence}`);
     // a keepalive repeats no more than one byte
     if (this.#oneWay || mac === undefined || sequence === "" || !(flags === "S" || (length > 1 && /^P?\.$/.test(flags)))) return;
     const key = `${from} ${to} ${flags} ${sequence} ${mac}`;

@@ -7,6 +7,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
  *     ping: connect: Network is unreachable
  *     curl: (7) Failed to connect to 198.51.100.7 port 443: Network is unreachable
  *     ping: sendto: Network unreachable          (musl)
+ *     unable to select an IP from default routes.          (kubeadm)
  */
 const Message = z.object({
   line: z.int(),
@@ -18,7 +19,9 @@ const Message = z.object({
 const Messages = z.object({ rows: z.array(Message) });
 type Message = z.infer<typeof Message>;
 
-const PROGRAMS = /^(?:ping|ping4|curl|wget|nc|ncat|telnet|traceroute|tracepath|ssh|apt|apt-get|yum|dnf|apk|git|docker|podman|crictl|nerdctl)$/;
+const PROGRAMS = /^(?:ping|ping4|curl|wget|nc|ncat|telnet|traceroute|tracepath|ssh|apt|apt-get|yum|dnf|apk|git|docker|podman|crictl|nerdctl|kubeadm)$/;
+/** kubeadm chooses the node's address by its default route. */
+const SAID = /\bnetwork (?:is )?unreachable\b|\bunable to select an IP from default routes\b/i;
 const IPV4 = /(?:^|[^\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\.\d)/;
 const IPV6 = /(?:^|[\s[(])[0-9a-f]{1,4}:[0-9a-f:]{2,40}/i;
 
@@ -37,7 +40,7 @@ export const unreachableMessage = defineFact({
     const ipv6Asked = argv.includes("-6") || (IPV6.test(asked) && !IPV4.test(asked));
     // what else these programs print is about other things
     for (const { line, text: content } of lines(text)) {
-      if (content.length > 1000 || !/\bnetwork (?:is )?unreachable\b/i.test(content)) continue;
+      if (content.length > 1000 || !SAID.test(content)) continue;
       const ipv4 = IPV4.test(content) || (!IPV6.test(content) && IPV4.test(asked));
       const family = ipv4 ? "ipv4" : ipv6Asked || IPV6.test(content) ? "ipv6" : argv.includes("-4") ? "ipv4" : "unknown";
       rows.push({ line, program: argv[0] ?? "", family });

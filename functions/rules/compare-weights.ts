@@ -34,6 +34,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "agent-log": "log lines differ on every node",
   attempt: "requests that somebody made",
   "bpf-map-dump": "map entries follow services and endpoints",
+  "carrier-count": "counters",
   "cilium-map": "fill levels change from second to second",
   "cilium-service": "entries follow services and endpoints",
   conntrack: "entries come and go with each connection",
@@ -48,6 +49,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "line-count": "numbers of entries change from second to second",
   "listen-queue": "connections that wait at this moment",
   lsof: "connections come and go",
+  "manual-restart": "what somebody restarted by hand",
   neighbor: "entries are learned and age",
   "neighbor-stats": "counters",
   "no-route-message": "requests that somebody made",
@@ -61,7 +63,9 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "socket-summary": "counters",
   "stuck-socket": "sockets come and go",
   "rule-removal": "what somebody watched",
+  "rule-search": "what somebody looked for",
   softnet: "counters",
+  "workload-endpoint": "pods come and go",
 };
 
 /** The weight of a difference, 0…1. */
