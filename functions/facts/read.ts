@@ -8,6 +8,7 @@ import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames } from "./node-name.ts";
 import { unadorned } from "./paste.ts";
 import { keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
+import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
 
 /** What became of one fact in one capture. */
@@ -61,10 +62,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const wanted = only === undefined ? undefined : withSources(only);
   const unmarked = cutInside(capture);
   const names = nodeNames(capture);
-  capture.outputs.forEach((given, index) => {
-    const output = unmarked.has(index) ? { ...given, truncated: true } : given;
-    bytes += Buffer.byteLength(output.text);
-    lineCount += countLines(output.text);
+  const read = (output: Output, index: number): boolean => {
     const line = commandLine(output.argv ?? output.command);
     const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
@@ -84,7 +82,13 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       else list.push(candidate);
       if (candidate.unparsedCount > 0) unparsed.set(index, Math.max(unparsed.get(index) ?? 0, candidate.unparsedCount));
     }
-    if (!recognized) unknown.push(index);
+    return recognized;
+  };
+  capture.outputs.forEach((given, index) => {
+    bytes += Buffer.byteLength(given.text);
+    lineCount += countLines(given.text);
+    const runs = divide(unmarked.has(index) ? { ...given, truncated: true } : given);
+    if (runs.filter((run) => read(run, index)).length === 0) unknown.push(index);
   });
   const readings = new Map<string, FactReading>();
   for (const fact of facts) {
@@ -107,6 +111,15 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     readings.set(fact.id, deriveReading(fact, readings));
   }
   return { readings, unknown, unparsed: [...unparsed].map(([output, lines]) => ({ output, lines })), bytes, lines: lineCount };
+}
+
+/** What each command of the line printed; a fact that breaks over it costs only that. */
+function divide(output: Output): readonly Output[] {
+  try {
+    return eachCommand(output);
+  } catch {
+    return [output];
+  }
 }
 
 function withSources(only: ReadonlySet<string>): Set<string> {

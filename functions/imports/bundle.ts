@@ -1,8 +1,7 @@
 import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
-import { commandLine } from "../facts/command.ts";
-import { facts } from "../facts/index.ts";
+import { commandsOf, readersOf } from "../facts/several-commands.ts";
 import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
 
@@ -115,11 +114,8 @@ function readHead(path: string): Head {
   }
 }
 
-/** True if some fact reads the output of this command. */
-export function isKnown(command: string): boolean {
-  const { argv, foreign } = commandLine(command);
-  return argv.length > 0 && !foreign && facts.some((fact) => fact.recognize(argv) !== undefined);
-}
+/** True if some fact reads the output of this command, or of one of those on the line. */
+export const isKnown = (command: string): boolean => commandsOf(command).some((one) => readersOf(one).length > 0);
 
 /**
  * A capture of a draft, secrets blacked out: people share what their tools gather. `fallback` names the node where nothing else does; `secrets`: expressions besides

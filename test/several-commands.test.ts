@@ -1,0 +1,95 @@
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { readFacts } from "../functions/facts/read.ts";
+import { commandsOf, eachCommand } from "../functions/facts/several-commands.ts";
+import { pastedCapture } from "../functions/imports/index.ts";
+import { diagnose } from "../functions/rules/diagnose.ts";
+import { loadCatalogue } from "../functions/rules/load.ts";
+
+describe("commands of a line", () => {
+  test.each([
+    ["ip rule; ip route", ["ip rule", "ip route"]],
+    ["cd /tmp && ip rule ;; ip -br link;", ["cd /tmp", "ip rule", "ip -br link"]],
+    [`grep -E "a;b && c" /x; awk '{print $1; print $2}' /y`, [`grep -E "a;b && c" /x`, "awk '{print $1; print $2}' /y"]],
+    ["find / -exec true \\; ; ip rule", ["find / -exec true \\;", "ip rule"]],
+    ["ip rule | grep -v local || true; ip route 2>&1 | head &", ["ip rule | grep -v local || true", "ip route 2>&1 | head &"]],
+    ["sudo bash -c 'ip rule; ip route'", ["sudo bash -c 'ip rule'", "sudo bash -c 'ip route'"]],
+    [`ssh -i key root@10.0.0.9 "ip rule && ip route"`, [`ssh -i key root@10.0.0.9 "ip rule"`, `ssh -i key root@10.0.0.9 "ip route"`]],
+    ["for i in eth0 eth1; do ethtool -S $i; done", ["for i in eth0 eth1; do ethtool -S $i; done"]],
+    ["date; while true; do nstat; sleep 1; done", ["date; while true; do nstat; sleep 1; done"]],
+    ["(ip rule; ip route) > /tmp/x", ["(ip rule; ip route) > /tmp/x"]],
+    ["cat /proc/sys/net/a; sudo cat /proc/sys/net/b && cat /etc/resolv.conf", ["cat /proc/sys/net/a /proc/sys/net/b", "cat /etc/resolv.conf"]],
+    ["", [""]],
+  ])("%s", (line, commands) => {
+    expect(commandsOf(line)).toEqual(commands);
+  });
+});
+
+/** Of each output its command and its lines with their numbers in the paste. */
+const outputsOf = (paste: string) =>
+  pastedCapture(paste, "paste.txt", "the paste")
+    .outputs.flatMap(eachCommand)
+    .map(({ command, text }) => [command, ...text.split("\n").flatMap((line, i) => (line.trim() === "" ? [] : [`${i + 1}: ${line.trim()}`]))]);
+
+const RULES = ["0:\tfrom all lookup local", "32766:\tfrom all lookup main", "32767:\tfrom all lookup default"];
+const ROUTES = ["default via 10.0.0.1 dev ens5 proto dhcp", "10.0.0.0/24 dev ens5 proto kernel scope link src 10.0.0.21"];
+
+describe("what a line of several commands printed", () => {
+  test("falls to the command that reads it, and keeps its place in the paste", () => {
+    expect(outputsOf(["root@n1:~# ip rule; ip route;", ...RULES, ...ROUTES, "root@n1:~# exit"].join("\n"))).toEqual([
+      ["ip rule", `2: ${RULES[0]}`, `3: ${RULES[1]}`, `4: ${RULES[2]}`],
+      ["ip route", `5: ${ROUTES[0]}`, `6: ${ROUTES[1]}`],
+    ]);
+  });
+
+  test("values of one line each", () => {
+    const paste = "# cat /proc/sys/net/netfilter/nf_conntrack_count; cat /proc/sys/net/netfilter/nf_conntrack_max\n262140\n262144\n";
+    const reading = readFacts(pastedCapture(paste, "paste.txt", "the paste"), new Set(["sysctl"])).readings.get("sysctl");
+    expect(reading?.value).toMatchObject({
+      rows: [
+        { key: "net.netfilter.nf_conntrack_count", value: "262140", line: 2 },
+        { key: "net.netfilter.nf_conntrack_max", value: "262144", line: 3 },
+      ],
+    });
+  });
+
+  test("what its echoes printed is nobody's", () => {
+    expect(outputsOf(["# echo --rules--; ip rule; echo; echo --routes--; ip route", "--rules--", ...RULES, "", "--routes--", ...ROUTES].join("\n"))).toEqual([
+      ["ip rule", `3: ${RULES[0]}`, `4: ${RULES[1]}`, `5: ${RULES[2]}`],
+      ["ip route", `8: ${ROUTES[0]}`, `9: ${ROUTES[1]}`],
+    ]);
+  });
+
+  test("a command of the line that netcheck does not know leaves lines that nobody can read, and the others theirs", () => {
+    const paste = ["# ip rule; free -m; ip route", ...RULES, "       total used", "Mem:   24105 289", ...ROUTES].join("\n");
+    const outputs = outputsOf(paste);
+    expect(outputs.map(([command]) => command)).toEqual(["ip rule", "ip route"]);
+    expect(outputs[0]?.slice(1, 4)).toEqual(RULES.map((line, i) => `${i + 2}: ${line}`));
+    expect(outputs[1]?.slice(-2)).toEqual([`7: ${ROUTES[0]}`, `8: ${ROUTES[1]}`]);
+  });
+
+  test("a command that printed nothing is not taken for one that found nothing", () => {
+    expect(outputsOf(["# ip rule; ip route", ...RULES].join("\n")).map(([command]) => command)).toEqual(["ip rule; ip route"]);
+    expect(outputsOf(["# iptables -S KUBE-FORWARD; ip rule", ...RULES].join("\n")).map(([command]) => command)).toEqual(["ip rule"]);
+  });
+
+  test("where the first one can read all of it, nothing is divided", () => {
+    const twice = ["# iptables -S FORWARD; iptables -S INPUT", "-P FORWARD DROP", "-P INPUT ACCEPT"].join("\n");
+    expect(outputsOf(twice).map(([command]) => command)).toEqual(["iptables -S FORWARD; iptables -S INPUT"]);
+  });
+
+  test("is diagnosed", () => {
+    const catalogue = loadCatalogue(fileURLToPath(new URL("../runbooks/", import.meta.url)), { tolerant: true });
+    const paste = [
+      "root@n1:~# uname -r; sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max && dmesg -T | tail -2",
+      "6.1.0-18-amd64",
+      "net.netfilter.nf_conntrack_count = 262144",
+      "net.netfilter.nf_conntrack_max = 262144",
+      "[Tue Nov 17 10:02:11 2026] nf_conntrack: nf_conntrack: table full, dropping packet",
+      "[Tue Nov 17 10:02:12 2026] nf_conntrack: nf_conntrack: table full, dropping packet",
+    ].join("\n");
+    const { causes } = diagnose(pastedCapture(paste, "paste.txt", "the paste"), catalogue, "x", () => 0);
+    expect(causes.map(({ rule }) => rule)).toEqual(["conntrack-table-full"]);
+    for (const { line, text } of causes[0]?.evidence ?? []) expect(paste.split("\n")[line - 1]).toBe(text);
+  });
+});
