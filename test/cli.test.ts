@@ -141,6 +141,21 @@ describe("diagnose", () => {
     expect(ran.code).toBe(1);
   });
 
+  test("- is standard input: pasted text, quoted by its lines; what is none is said to be none", async () => {
+    const paste = `root@node7:~# uptime; iptables-save -c\n${SAVED}`;
+    const ran = await runCli(["diagnose", "-"], scratch, {}, paste);
+    expect(ran.stdout).toContain("node7: cause-found (-)");
+    const [, line, quoted] = /iptables-save -c:(\d+): (.*)/.exec(ran.stdout) ?? [];
+    expect(paste.split("\n")[Number(line) - 1]).toBe(quoted);
+    expect(await runCli(["diagnose", "-"], scratch, {}, "hello\n")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^netcheck: standard input: netcheck found no output of a command that it knows in it\. It reads [^\n]*\n$/),
+    });
+    const parsed = await runCli(["facts", "parse", "-", "--command", "ip rule", "--json"], scratch, {}, "0:\tfrom all lookup local\n");
+    expect(JSON.parse(parsed.stdout)).toMatchObject({ fact: "rule", bytes: 25, value: { rows: [{ line: 1, table: "local" }] } });
+  });
+
   test("the same capture gives the same bytes, but for the time it took", async () => {
     const [one, two] = (await Promise.all([netcheck(["diagnose", "--json", FAULT]), netcheck(["diagnose", "--json", FAULT])])).map(({ stdout }) =>
       stdout.replace(/"ms":[\d.]+/, ""),

@@ -7,9 +7,10 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** Runs the `netcheck` command as a process of its own, with nothing in its environment but PATH and `env`. */
-export function runCli(args: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [inject("cli"), ...args], { cwd, env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: ["ignore", "pipe", "pipe"] });
+/** Runs the `netcheck` command as a process of its own, with nothing in its environment but PATH and `env`, and `input` on its standard input. */
+export function runCli(args: readonly string[], cwd: string, env: Record<string, string> = {}, input = ""): Promise<Ran> {
+  const child = spawn(process.execPath, [inject("cli"), ...args], { cwd, env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
+  child.stdin.end(input);
   const said = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));

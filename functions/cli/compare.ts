@@ -35,7 +35,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
 
 /** Captures by path; what is no path is the name of a target and is collected now. */
 async function read(name: string, config: string | undefined): Promise<Named[]> {
-  if (!existsSync(name) && !/[/\\]|\.(?:tgz|tar|gz|xz|zip|txt|json)$/.test(name)) return [{ name, capture: await collectOnce(name, config) }];
+  if (name !== "-" && !existsSync(name) && !/[/\\]|\.(?:tgz|tar|gz|xz|zip|txt|json)$/.test(name)) return [{ name, capture: await collectOnce(name, config) }];
   const captures = await readCaptures(name);
   return captures.map((capture) => ({ name: captures.length === 1 ? name : `${name} (${capture.target})`, capture }));
 }

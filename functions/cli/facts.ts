@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { commandLine } from "../facts/command.ts";
 import { derivedFacts, facts } from "../facts/index.ts";
+import { standardInput } from "../imports/standard-input.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { compactJson } from "./json.ts";
 import { print, type Shared } from "./output.ts";
@@ -44,18 +45,18 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
   factCommand
     .command("parse")
     .description("parse a file as the output of a command")
-    .argument("<file>")
+    .argument("<file>", "- for standard input")
     .requiredOption("--command <command>", 'the command that printed it, e.g. "ip route"')
     .option("--json", "all rows; fields that are false or empty are left out")
     .action(
-      run((file: string, options: { command: string; json?: boolean }) => {
+      run(async (file: string, options: { command: string; json?: boolean }) => {
         const line = commandLine(options.command);
         const readers = facts.flatMap((fact) => {
           const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv);
           return view === undefined ? [] : [{ fact, view }];
         });
         if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list${staleHint()}`);
-        const { text, cut } = readText(file);
+        const { text, cut } = await readText(file);
         for (const { fact, view } of readers) {
           const started = performance.now();
           const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "", sorted: line.sorted });
@@ -89,10 +90,10 @@ function staleHint(): string {
   return ". The files in functions/facts are newer than this command: npm run prepare brings it up to date";
 }
 
-function readText(file: string): { text: string; cut: boolean } {
+async function readText(file: string): Promise<{ text: string; cut: boolean }> {
   try {
-    const bytes = readFileSync(file);
-    return { text: bytes.subarray(0, MAX_OUTPUT).toString("utf8"), cut: bytes.length > MAX_OUTPUT };
+    const { bytes, truncated } = file === "-" ? await standardInput(MAX_OUTPUT) : { bytes: readFileSync(file), truncated: false };
+    return { text: bytes.subarray(0, MAX_OUTPUT).toString("utf8"), cut: truncated || bytes.length > MAX_OUTPUT };
   } catch (cause) {
     throw new CommandError(`${file}: could not read it: ${(cause as Error).message}`, { cause });
   }

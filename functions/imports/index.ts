@@ -3,11 +3,12 @@ import { basename } from "node:path";
 import type { Capture } from "../facts/capture.ts";
 import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
 import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
-import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer, isKnown } from "./bundle.ts";
+import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer, isKnown, MAX_OUTPUT } from "./bundle.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
 import { recording } from "./recording.ts";
 import { sosreport } from "./sosreport.ts";
+import { standardInput } from "./standard-input.ts";
 import { readTranscript } from "./transcript.ts";
 
 /** Every kind of bundle, one line each. */
@@ -16,11 +17,13 @@ export const importers: readonly Importer[] = [sosreport, eksLogCollector, ciliu
 const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${importers.map(({ title }) => title).join(", ")} (directory or archive), or a text with pasted outputs`;
 
 /**
- * Reads whatever people have: a capture, a support bundle as a directory or archive, a text file with pasted outputs. One capture per node in it.
+ * Reads whatever people have: a capture, a support bundle as a directory or archive, a text file with pasted outputs. One capture per node in it. The path `-` is
+ * standard input, which is read as a pasted text.
  * @param secrets what is blacked out besides the usual (`redact` of a runbook); a capture of netcheck's own was cleaned on the node
  * @throws {CaptureError} that says what is wrong with it, or what it should be.
  */
 export async function readCaptures(path: string, secrets: readonly string[] = []): Promise<Capture[]> {
+  if (path === "-") return [pastedCapture(await readInput(), "stdin", "standard input", secrets)];
   let stats: ReturnType<typeof statSync>;
   try {
     stats = statSync(path);
@@ -39,6 +42,15 @@ export async function readCaptures(path: string, secrets: readonly string[] = []
   }
   const { text } = readText(path);
   return [pastedCapture(text, basename(path), path, secrets)];
+}
+
+/** @throws {CaptureError} */
+async function readInput(): Promise<string> {
+  try {
+    return decodeText((await standardInput(MAX_OUTPUT)).bytes);
+  } catch (cause) {
+    throw new CaptureError(`standard input: could not read it: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /**
