@@ -155,6 +155,10 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       // the far end's shell splits the words once more
       rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
+    } else if (program === "pdsh" || program === "clush") {
+      const spread = afterOptions(rest, SPREAD_VALUES);
+      if (spread.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
+      rest = ["sh", "-c", spread.join(" ")];
     } else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
       rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
@@ -191,6 +195,8 @@ const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "po
 /** Options of these tools, and of ssh, with a value in the next word. */
 const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", "--namespace", "--container", "--context", "--kubeconfig", "--cluster"];
 CONTAINER_VALUES.push("--user", "--workdir", "--env", "--runtime-endpoint", "--config", "--host", "--image", "--profile", "--target", "--as", "--server", "-s");
+/** Of pdsh and clush: machines, groups, who is left out, user, limits. */
+const SPREAD_VALUES = ["-w", "-x", "-g", "-X", "-l", "-f", "-t", "-u", "-R", "-o"];
 const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
 
 /** Pods and containers that run in the network namespace of the node: what is run in them, the node itself answers. */
@@ -261,11 +267,11 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
 /**
  * A shell prompt before a command: `[root@n1 ~]# `, `root@n1:~ $ `, `user@host:/tmp# `, `core@host ~ $ `, `n1:~ # `, `n1 ~ # ` (Container-Optimized OS,
  * Gentoo), `n1 [~]$ ` (k3OS), `worker/4d1c:/var# ` (BOSH), `sh-4.4# `, `$ `, `# `, with the sign that a block of code marked as a patch gives them (`+n1:~# `), and the signs of prompts
- * that people adorn (`➜  ~ `, `❯ `).
+ * that people adorn (`➜  ~ `, `❯ `, `node1 ➜  `).
  */
 const HOST = String.raw`[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
 const PROMPT = new RegExp(
-  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{0,64}(?:/[\w-]{1,64})?:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
+  String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{0,64}(?:/[\w-]{1,64})?:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^(?:[\w.@-]{1,64}[ \t]{1,4})?[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
 );
 
 /** The command behind a shell prompt; the text itself if there is none. */

@@ -2,6 +2,7 @@ import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } f
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
 import { commandsOf, readersOf } from "../facts/several-commands.ts";
+import { withoutHostPrefix } from "./host-prefix.ts";
 import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
 
@@ -128,7 +129,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
     // the same command again is the second sample of its counters
     const sample = Math.min(2, (seen.get(command) ?? 0) + 1);
     seen.set(command, sample);
-    const cleaned = withoutSecrets(text, secrets);
+    const cleaned = withoutSecrets(withoutHostPrefix(command, text), secrets);
     const cleanedErrors = withoutSecrets(stderr, secrets);
     redacted += cleaned.redacted + cleanedErrors.redacted;
     return {

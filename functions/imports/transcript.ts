@@ -1,9 +1,13 @@
 import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { type Draft, isKnown, onlyLines } from "./bundle.ts";
+import { blocksOf } from "./code-blocks.ts";
+import { logSignOf } from "./log-lines.ts";
+import { isProse, isSentence } from "./prose.ts";
+import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
 
 /**
  * What a person copied out of a terminal, an issue or a chat: prompts with commands and what they printed, `kubectl debug` sessions, blocks in Markdown,
- * headings that name the command. Where nothing names it, the text itself may: iptables-save signs its work.
+ * headings and sentences that name the command. Where nothing names it, the text itself may: iptables-save signs its work, and each line of a log says what it is.
  */
 
 /** A prompt in front of a command; the first group is the host, if it names one. */
@@ -14,8 +18,7 @@ const EMPTY_PROMPT =
   /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
-  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?$/;
-const FENCE = /^[ \t]{0,4}(?:```|~~~)[\w+-]{0,20}[ \t]{0,4}$/;
+  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?:?[ \t]{0,4}$/;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
 const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
 const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{0,252}\w)/;
@@ -25,6 +28,8 @@ interface Section {
   /** 1-based line of the first line that it printed. */
   readonly from: number;
   readonly to: number;
+  /** Further stretches of the same output. */
+  readonly more?: readonly { readonly from: number; readonly to: number }[];
 }
 
 /**
@@ -32,38 +37,47 @@ interface Section {
  * `named`: commands that the file's name may mean, for a text that names none.
  */
 export function readTranscript(text: string, file: string, named: readonly string[] = []): Draft {
-  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const { lines, block, edges, unclosed } = blocksOf(text.replaceAll("\r\n", "\n").split("\n"));
   const sections: Section[] = [];
+  const commands = new Set<number>();
   let target: string | undefined;
   const meant = named.find(isKnown);
   // a file that is named after a command is its output from the first line on, unless a prompt says otherwise
   let open: { command: string; from: number } | undefined = meant === undefined ? undefined : { command: meant, from: 1 };
-  let block: number | undefined;
   // how deep in shells of other namespaces
   const shells: boolean[] = [];
   const close = (to: number): void => {
     if (open !== undefined && to >= open.from) sections.push({ ...open, to });
     open = undefined;
   };
+  const isBlank = (from: number, to: number): boolean => lines.slice(from, to).every((line) => line.trim() === "");
   lines.forEach((line, i) => {
     if (line.length > 4000) return;
     const node = NODE.exec(line)?.[1];
     if (node !== undefined) target = node;
-    if (FENCE.test(line)) {
-      if (block !== undefined) {
-        if (open === undefined) guess(lines, block, i, sections);
-        close(i);
-      }
-      block = block === undefined ? i + 1 : undefined;
-      return;
+    const begins = block[i] !== 0 && block[i] !== block[i - 1];
+    if (begins || (block[i] === 0 && (block[i - 1] ?? 0) !== 0)) {
+      // a heading or a prompt right above a block names it
+      const above = begins && open !== undefined && isBlank(open.from - 1, i) ? open : undefined;
+      if (above === undefined) close(i);
+      const command = above?.command ?? (begins ? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i)) : undefined);
+      if (command !== undefined) open = { command, from: edges.has(i) ? i + 2 : i + 1 };
     }
+    if (edges.has(i)) return;
     if (EMPTY_PROMPT.test(line)) {
       close(i);
       return;
     }
     const prompt = PROMPT.exec(line);
-    const typed = prompt !== null ? line.slice(prompt[0].length).trim() : isPromptLine(line) ? plausible(withoutPrompt(line).trim()) : headingOf(line, open);
+    const first = block[i] !== 0 && (begins || edges.has(i - 1));
+    const typed =
+      prompt !== null
+        ? unmarked(line.slice(prompt[0].length))
+        : isPromptLine(line)
+          ? plausible(unmarked(withoutPrompt(line)))
+          : (headingOf(line, open) ?? (first && isTyped(line.trim()) ? line.trim() : undefined));
     if (typed === undefined) return;
+    commands.add(i);
     close(i);
     target ??= prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
     const inner = commandLine(typed);
@@ -73,17 +87,37 @@ export function readTranscript(text: string, file: string, named: readonly strin
     else open = { command: shells.includes(true) ? `nsenter -t 0 -n ${typed}` : typed, from: i + 2 };
   });
   close(lines.length);
-  if (sections.length === 0) guess(lines, 0, lines.length, sections);
+  const told = sections.map((section) => (block[section.from - 1] === 0 ? { ...section, to: beforeSentence(lines, section) } : section));
+  const claims = new Map<number, string>();
+  for (const { command, from, to } of told) {
+    // what a command of no interest printed ends with the first blank line; sentences follow
+    const end = isKnown(command) || commandLine(command).foreign ? to : from - 1 + lines.slice(from - 1, to).findIndex((line) => line.trim() === "");
+    for (let i = from - 1; i < (end < from - 1 ? to : end); i++) claims.set(i, command);
+  }
+  const unnamed = unnamedOutputs({
+    lines,
+    free: (i) => isFree(claims.get(i)),
+    stop: (i) => edges.has(i) || commands.has(i) || /^[ \t]{0,8}\$ \S/.test(lines[i] ?? "") || EMPTY_PROMPT.test(lines[i] ?? ""),
+    block: (i) => block[i] ?? 0,
+  });
   return {
     target,
-    outputs: sections.map(({ command, from, to }) => ({ command, file, text: onlyLines(lines, from, withoutTail(lines, from, to)), truncated: false })),
+    outputs: [...told, ...joined(unnamed)]
+      .sort((a, b) => a.from - b.from)
+      .map(({ command, from, to, more = [] }) => ({
+        command,
+        file,
+        text: printed(onlyLines(more.length === 0 ? lines : keeping(lines, [{ from, to }, ...more]), from, withoutTail(lines, from, more.at(-1)?.to ?? to))),
+        // the end of a block that nobody closed was cut off; of a log there is always more
+        truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && isListing(command),
+      })),
   };
 }
 
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
 const TYPED =
   /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b)/;
-const plausible = (command: string): string | undefined => (isKnown(command) || TYPED.test(command) ? command : undefined);
+const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
 
 /** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */
 function headingOf(line: string, open: unknown): string | undefined {
@@ -92,7 +126,7 @@ function headingOf(line: string, open: unknown): string | undefined {
   if (command === undefined || !/^[a-z]/.test(command)) return undefined;
   const framed = /^[ \t]{0,4}[=*#+>`-]/.test(line) || /[Oo]utput of|[Cc]ommand|[Rr]unning/.test(line);
   if (!framed && (open !== undefined || !command.includes(" "))) return undefined;
-  return isKnown(command) ? command : undefined;
+  return isKnown(command) && !isProse(command) ? command : undefined;
 }
 
 function withoutTail(lines: readonly string[], from: number, to: number): number {
@@ -101,48 +135,78 @@ function withoutTail(lines: readonly string[], from: number, to: number): number
   return end;
 }
 
-/** How outputs begin that tell what they are. */
-const SIGNS: readonly (readonly [RegExp, string])[] = [
-  [/^# Generated by ip6tables-save/, "ip6tables-save"],
-  [/^# Generated by iptables-save/, "iptables-save"],
-  [/^# Generated by ebtables-save/, "ebtables-save"],
-  [/^\*(?:filter|nat|mangle|raw|security)$/, "iptables-save"],
-  [/^-[PA] (?:INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING|KUBE-|cali-|CILIUM_)/, "iptables -S"],
-  [/^Chain \S+ \((?:policy \S+|\d+ references?)/, "iptables -L -n -v"],
-  [/^Bridge table: /, "ebtables -L"],
-  [/^table (?:ip|ip6|inet|bridge|arp|netdev) \S+ \{/, "nft list ruleset"],
-  [/^Kernel IP routing table/, "route -n"],
-  [/^\d+:\t? {0,4}from /, "ip rule"],
-  [/^\d+: [\w.@:-]+: <[A-Z,_0-9-]*> mtu \d+/, "ip addr"],
-  [/^\S+ dev \S+ (?:lladdr \S+ )?(?:[a-z_ ]*)?(?:REACHABLE|STALE|FAILED|PERMANENT|DELAY|PROBE|INCOMPLETE|NOARP)/, "ip neigh"],
-  [/^(?:default|[\d.]+(?:\/\d+)?|unreachable|blackhole|local|broadcast) .*\b(?:via|dev|scope)\b /, "ip route"],
-  [/^(?:tcp|udp|icmp|icmpv6|sctp|unknown) +\d+ (?:\d+ )?.*src=\S+ dst=\S+ /, "conntrack -L"],
-  [/^cpu=\d+\s+(?:found|entries|searched|insert)=/, "conntrack -S"],
-  [/^\[ *\d+\.\d+\] /, "dmesg"],
-  [/^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] /, "dmesg -T"],
-  [/^(?:net|kernel|fs|vm)\.[\w./-]+ = /, "sysctl -a"],
-  [/^xdp:$|^tc:$/, "bpftool net show"],
-  [/^CgroupPath$|^ID +AttachType/, "bpftool cgroup tree"],
-  [/^\d+: (?:cgroup_sock_addr|sched_cls|cgroup_skb|kprobe|tracing)\b/, "bpftool prog show"],
-  [/^bridge name\tbridge id/, "brctl show"],
-  [/^---- \S+ ----$/, "ovs-appctl bond/show"],
-  [/^KVStore:|^Kubernetes: +Ok|^KubeProxyReplacement:/, "cilium status"],
-  [/^Calico process is running\./, "calicoctl node status"],
-  [/^IP Virtual Server version/, "ipvsadm -Ln"],
-  [/^Netid +State +Recv-Q/, "ss -lntup"],
-  // behind a header without the protocol: the first state tells which sockets were asked for; what else is there is read as well
-  [/^LISTEN +\d+ +\d+ /, "ss -lntp"],
-  [/^UNCONN +\d+ +\d+ /, "ss -lnup"],
-  [/^(?:ESTAB|[A-Z]+-(?:WAIT|SENT|RECV)(?:-\d)?|LAST-ACK) +\d+ +\d+ /, "ss -tnp"],
-  [/^#kernel$/, "nstat -az"],
-];
+/** What people write where a command printed nothing. */
+const NOTHING = /^\s*[(<[]?(?:empty|no output|nothing|none|no result)[)>\]]?\s*$/i;
+const printed = (text: string): string => (text.length < 200 && NOTHING.test(text) ? "\n" : text);
 
-/** Looks at the first lines of a block that nothing names. */
-function guess(lines: readonly string[], start: number, end: number, sections: Section[]): void {
-  for (let i = start; i < Math.min(end, start + 20); i++) {
-    const command = SIGNS.find(([sign]) => sign.test(lines[i] ?? ""))?.[1];
-    if (command === undefined) continue;
-    if (isKnown(command)) sections.push({ command, from: i + 1, to: end });
-    return;
-  }
+/** The last line of an output outside of blocks: a sentence behind a blank line is no part of it. */
+function beforeSentence(lines: readonly string[], { from, to }: Section): number {
+  for (let i = from; i < to; i++) if ((lines[i - 1] ?? "").trim() === "" && signOf(lines[i] ?? "") === undefined && isSentence(lines[i] ?? "")) return i;
+  return to;
 }
+
+/** Programs that show what somebody kept: what they printed may be anything. */
+const SHOWS = /^(?:sudo )?(?:cat|less|more|head|tail|[ef]?grep|z(?:cat|grep)|awk|sed|vi|vim|nano|sh|bash|\.\/\S+)(?:\s|$)/;
+
+/** What of a line below this command nothing else claims: all of it, a line of a log at most, or nothing. */
+function isFree(command: string | undefined): "all" | "logs" | "nothing" {
+  if (command === undefined || (SHOWS.test(command) && !isKnown(command))) return "all";
+  return isKnown(command) || commandLine(command).foreign ? "nothing" : "logs";
+}
+
+const LOGS = /^(?:dmesg|journalctl|kubectl (?:logs|describe|get events))\b/;
+const isListing = (command: string): boolean => !LOGS.test(command);
+
+/** Lines of one log, and single rules and flows, are quoted piece by piece; of other outputs a second one is another state of the node, or another node. */
+const PIECES = /^(?:iptables -S|conntrack -L)(?: \| …)?$/;
+
+function joined(sections: readonly Section[]): Section[] {
+  const all: Section[] = [];
+  for (const section of sections) {
+    const place = all.findIndex(({ command }) => command === section.command && (LOGS.test(command) || PIECES.test(command)));
+    const first = all[place];
+    if (first === undefined) all.push(section);
+    else all[place] = { ...first, more: [...(first.more ?? []), section] };
+  }
+  return all;
+}
+
+/** The lines with those blank that belong to none of the stretches. */
+function keeping(lines: readonly string[], stretches: readonly { readonly from: number; readonly to: number }[]): string[] {
+  const kept = lines.map(() => "");
+  for (const { from, to } of stretches) for (let i = from - 1; i < to; i++) kept[i] = lines[i] ?? "";
+  return kept;
+}
+
+/** The first line of the block at this index that holds something. */
+function firstOf(lines: readonly string[], block: readonly number[], start: number): string {
+  let i = start;
+  while (block[i] === block[start] && (lines[i] ?? "").trim() === "") i++;
+  return block[i] === block[start] ? (lines[i] ?? "") : "";
+}
+
+/** A file that is named in a sentence: `/etc/resolv.conf`, `10-calico.conflist`. */
+const PATH = /(?:^|[\s`"'(])(\/(?:etc|proc|sys|run|usr\/lib|var\/l(?:og|ib))\/[\w./@-]{1,200}\w)/g;
+const CNI_FILE = /(?:^|[\s`"'(])(\d{1,4}-[\w.-]{1,60}\.conf(?:list)?)/;
+
+/**
+ * The command that the last sentence above a block names in backticks, or the file whose text it is. `first`, the block's first line, may tell that it is something
+ * else.
+ */
+function announcedBy(above: readonly string[], first: string): string | undefined {
+  const sentence = above.findLast((line) => line.trim() !== "") ?? "";
+  const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
+  const typed = codes.findLast((code) => /^[a-z/]/.test(code) && (isKnown(code) || commandLine(code).foreign));
+  const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
+  const [, conflist] = CNI_FILE.exec(sentence) ?? [];
+  const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
+  const signed = signOf(first) ?? logSignOf(first);
+  const program = (line: string): string => commandLine(line).argv[0] ?? "";
+  return command !== undefined && (signed === undefined || program(signed) === program(command)) ? command : undefined;
+}
+
+/** A command as it stands in bold: `**ip route**:`. */
+const unmarked = (command: string): string => command.trim().replace(/^\*\*(.{1,400}?)\*\*:?$/, "$1");
+
+/** True for the first line of a block that is a command of ours, without a prompt. */
+const isTyped = (line: string): boolean => /^[a-z/]/.test(line) && signOf(line) === undefined && !isProse(line) && isKnown(line);

@@ -1,0 +1,52 @@
+/**
+ * Blocks of code in a text as people write it: fences on lines of their own, with the first line behind the opening one (```` ```ip route ````) or the end behind
+ * the last one, never closed because the message was cut; quotations; one line between backticks.
+ */
+
+/** The lines of a text without that markup, by their old places. */
+export interface Blocks {
+  readonly lines: readonly string[];
+  /** By line the number of its block, from 1; 0: outside of all. */
+  readonly block: readonly number[];
+  /** The lines that are nothing but a fence. */
+  readonly edges: ReadonlySet<number>;
+  /** The block that is never closed; 0: none. Its end may be missing. */
+  readonly unclosed: number;
+}
+
+const OPENING = /^[ \t]{0,8}(`{3,8}|~{3,8})(.*)$/;
+/** What stands behind the fence and is no output: the language. */
+const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
+const QUOTED = /^[ \t]{0,4}> ?(?=[^>]|$)/;
+const BREAK = /[ \t]{0,4}<br ?\/?>[ \t]{0,4}$/i;
+/** A line that is all code, also in a list. */
+const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
+
+/** Takes the text's markup apart. Pure, total, linear. */
+export function blocksOf(given: readonly string[]): Blocks {
+  const lines = given.map((line) => (line.length > 4000 ? line : line.replace(QUOTED, "").replace(BREAK, "")));
+  const block: number[] = [];
+  const edges = new Set<number>();
+  let count = 0;
+  let fence = "";
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] ?? "";
+    const [, mark = "", behind = ""] = fence === "" && line.length <= 4000 ? (OPENING.exec(line) ?? []) : [];
+    block[i] = fence === "" && mark === "" ? 0 : count;
+    if (mark !== "") {
+      count++;
+      block[i] = count;
+      const end = behind.indexOf(mark);
+      if (LANGUAGE.test(behind)) edges.add(i);
+      lines[i] = LANGUAGE.test(behind) ? "" : end === -1 ? behind : behind.slice(0, end);
+      fence = end === -1 ? mark : "";
+    } else if (fence !== "") {
+      const end = line.indexOf(fence);
+      if (end === -1) continue;
+      lines[i] = line.slice(0, end);
+      if (lines[i]?.trim() === "") edges.add(i);
+      fence = "";
+    } else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? line;
+  }
+  return { lines, block, edges, unclosed: fence === "" ? 0 : count };
+}

@@ -1,0 +1,15 @@
+/** Words that no command has, and sentences are full of. */
+const WORDS =
+  /(?:^|\s)(?:the|is|are|was|were|not|with|when|while|after|because|this|that|these|my|i|we|it|its|does|doesn't|don't|cannot|can't|fails?|failed|failing|reporting|changes|only|for|and|or|of|how|why|result|good|works?|working|issue|problem)(?=[\s,.:;!?]|$)/gi;
+
+const wordsIn = (text: string): number => text.match(WORDS)?.length ?? 0;
+
+/** True for what begins with the name of a program and is a sentence: `ping failed for only some pods`. */
+export function isProse(command: string): boolean {
+  const words = wordsIn(command.replaceAll(/"[^"]*"|'[^']*'/g, ""));
+  return words > 1 || (words === 1 && !/(?:^|\s)-\w|\S\/\S|\||=\S|\d\.\d/.test(command));
+}
+
+/** True for a line that people wrote, not a program. */
+export const isSentence = (line: string): boolean =>
+  line.length < 4000 && (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^#{1,6} [A-Z]|\p{Script=Han}{6}/u.test(line));

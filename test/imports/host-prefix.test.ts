@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { commandLine } from "../../functions/facts/command.ts";
+import { withoutHostPrefix } from "../../functions/imports/host-prefix.ts";
+import { pastedCapture } from "../../functions/imports/index.ts";
+
+test("pdsh and clush run what stands behind their options", () => {
+  expect(commandLine("pdsh -w node7 'ip route'").argv).toEqual(["ip", "route"]);
+  expect(commandLine("pdsh -R ssh -l root -w node[1-9] ip -d link").argv).toEqual(["ip", "-d", "link"]);
+  expect(commandLine("clush -w node7 -l root sysctl net.ipv4.ip_forward").argv).toEqual(["sysctl", "net.ipv4.ip_forward"]);
+  expect(commandLine("pdsh -w node7").argv).toEqual(["pdsh", "-w", "node7"]);
+});
+
+test("the name in front of each line is taken off, and lines keep their numbers", () => {
+  const text = "\nnode7: default via 192.0.2.1 dev eth0\nnode7: 192.0.2.0/24 dev eth0 proto kernel\nnode7:\n";
+  expect(withoutHostPrefix("pdsh -w node7 'ip route'", text)).toBe("\ndefault via 192.0.2.1 dev eth0\n192.0.2.0/24 dev eth0 proto kernel\n\n");
+});
+
+test("the answers of several machines, and outputs of other commands, stay as they are", () => {
+  const two = "node7: net.ipv4.ip_forward = 1\nnode8: net.ipv4.ip_forward = 0\n";
+  expect(withoutHostPrefix("pdsh -w node[7-8] sysctl net.ipv4.ip_forward", two)).toBe(two);
+  const log = "TCP: out of memory -- consider tuning tcp_mem\n";
+  expect(withoutHostPrefix("dmesg", log)).toBe(log);
+  const unnamed = "node7: net.ipv4.ip_forward = 1\nconnection closed\n";
+  expect(withoutHostPrefix("pdsh -w node7 sysctl net.ipv4.ip_forward", unnamed)).toBe(unnamed);
+});
+
+test("a pasted session of pdsh is read as one on the machine itself", () => {
+  const capture = pastedCapture("[root@admin ~]# pdsh -w node7 'sysctl net.ipv4.ip_forward'\nnode7: net.ipv4.ip_forward = 0\n", "paste.txt", "paste.txt");
+  expect(capture.outputs.map(({ text }) => text.trim())).toEqual(["net.ipv4.ip_forward = 0"]);
+});

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { logRuns } from "../../functions/imports/log-lines.ts";
+
+const runs = (text: string) =>
+  logRuns(
+    text.split("\n"),
+    () => true,
+    () => false,
+    () => false,
+  ).map(({ command, from, to }) => [command, from, to]);
+
+test.each([
+  ["[12345.678901] TCP: out of memory -- consider tuning tcp_mem", "dmesg"],
+  ["[Sat Nov 21 03:51:28 2026] nf_conntrack: table full, dropping packet", "dmesg -T"],
+  ["nf_conntrack: nf_conntrack: table full, dropping packet", "dmesg"],
+  ["neighbour: arp_cache: neighbor table overflow!", "dmesg"],
+  ["Nov 21 03:51:28 node1 kernel: neighbour: arp_cache: neighbor table overflow!", "journalctl"],
+  ["févr. 06 03:51:28 node1 kubelet[712]: E0206 …", "journalctl"],
+  ["2026-11-21T03:51:28+0000 node1 systemd-networkd[611]: eth0: Lost carrier", "journalctl"],
+  ["412:Nov 21 03:51:28 node1 kubelet[712]: E1121 …", "journalctl"],
+  ["E1121 03:51:28.612345       1 reflector.go:138] Failed to watch *v1.Service: unauthorized", "kubectl logs"],
+  ["E1121 03:51:28.612345       1 proxier.go:1520] Failed to execute iptables-restore", "kubectl logs kube-proxy"],
+  ["W1121 03:51:28.612345   30417 cni.go:213] Unable to update cni config: No networks found", "journalctl -u kubelet"],
+  ["30417 cni.go:213] Unable to update cni config: No networks found", "journalctl -u kubelet"],
+  ["2026-11-21T03:51:28.6Z stderr F E1121 03:51:28.612345       1 main.go:204] Failed to find any valid interface", "kubectl logs"],
+  ['time="2026-11-21T03:51:28Z" level=error msg="failed to load cni during init"', "kubectl logs"],
+  ['level=warning msg="Update of l4 policy map failed" subsys=endpoint', "kubectl logs cilium"],
+  ["2026-11-21 03:51:28.123 [WARNING][61] felix/health.go 211: Report timed out", "kubectl logs calico-node"],
+  ["[FATAL] plugin/loop: Loop (127.0.0.1:55953 -> :53) detected for zone", "kubectl logs coredns"],
+  ['{"level":"error","ts":"2026-11-21T03:51:28.612Z","caller":"ipamd/ipamd.go:512","msg":"…"}', "tail /var/log/aws-routed-eni/ipamd.log"],
+  ["Container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady", "journalctl -u kubelet"],
+  ["Readiness probe failed: calico/node is not ready: BIRD is not ready: BGP not established with 10.0.0.2", "kubectl describe pod calico-node"],
+  ["  Warning  BackOff  28s (x27 over 5m6s)  kubelet  Back-off restarting failed container", "kubectl describe pod"],
+  ["  Warning  Unhealthy  31m  kubelet  Readiness probe failed: BIRD is not ready: BGP not established with 10.0.0.2", "kubectl describe pod calico-node"],
+  ["cart   4m18s (x912 over 3h)  Warning  FailedCreatePodSandBox  pod/cart-0  Failed to create pod sandbox", "kubectl get events"],
+])("%s", (line, command) => {
+  expect(runs(line)).toEqual([[command, 1, 1]]);
+});
+
+test.each([
+  "the log says [12] and then nothing",
+  "Warning: nothing works",
+  "Normal people restart it",
+  "On Nov 21 03:51 node1 went away: nobody knows why",
+  "level=high priority, please",
+  "I think the neighbor table overflows",
+])("prose: %s", (line) => {
+  expect(runs(line)).toEqual([]);
+});
+
+test("a run goes on over the rest of a message and over blank lines between messages, and ends at prose and at a log of another kind", () => {
+  const text = [
+    "Nov 21 03:51:28 jobs-2 kernel: [2219481.1] nf_conntrack: table full,",
+    "dropping packet",
+    "",
+    "Nov 21 03:51:29 jobs-2 kernel: [2219482.1] nf_conntrack: table full, dropping packet",
+    "",
+    "and the kernel itself:",
+    "[2219483.121790] nf_conntrack: table full, dropping packet",
+    "E1121 03:51:28.612345       1 reflector.go:138] Failed to watch *v1.Service",
+  ].join("\n");
+  expect(runs(text)).toEqual([
+    ["journalctl", 1, 4],
+    ["dmesg", 7, 7],
+    ["kubectl logs", 8, 8],
+  ]);
+});
+
+test("only what nothing else claims is looked at, and a stop ends a run", () => {
+  const lines = ["[1.000000] a", "[2.000000] b", "[3.000000] c"];
+  expect(
+    logRuns(
+      lines,
+      (i) => i !== 0,
+      (i) => i === 2,
+      () => false,
+    ),
+  ).toEqual([
+    { command: "dmesg", from: 2, to: 2 },
+    { command: "dmesg", from: 3, to: 3 },
+  ]);
+});

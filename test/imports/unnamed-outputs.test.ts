@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { readTranscript } from "../../functions/imports/transcript.ts";
+
+/** Of each output its command, and its lines with their numbers in the paste. */
+const outputsOf = (paste: readonly string[]) =>
+  readTranscript(paste.join("\n"), "paste.txt").outputs.map(({ command, text }) => [
+    command,
+    ...text.split("\n").flatMap((line, i) => (line.trim() === "" ? [] : [`${i + 1}: ${line.trim()}`])),
+  ]);
+
+const LINK = "3: flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN group default";
+const ROUTES = ["default via 10.9.0.1 dev ens5", "10.9.0.0/24 dev ens5 proto kernel scope link src 10.9.0.17"];
+const PROSE = "Since the upgrade the pods of this node cannot be reached, and I do not know why.";
+
+describe("outputs that no command names", () => {
+  test.each([
+    ["a link", [LINK], "ip addr"],
+    ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
+    ["links in brief", ["flannel.1        DOWN           a6:1f:02:5c:77:0e <BROADCAST,MULTICAST>"], "ip -br link"],
+    ["addresses in brief", ["ens5             UP             10.9.0.17/24 fe80::4c:1/64"], "ip -br addr"],
+    ["routes", ROUTES, "ip route"],
+    ["routes of net-tools without the first headline", ["Destination     Gateway         Genmask         Flags Metric Ref    Use Iface"], "route -n"],
+    ["policy rules", ["512:\tfrom all to 10.9.4.7 lookup main"], "ip rule"],
+    ["neighbours", ["10.9.0.1 dev ens5 lladdr 0a:1b:2c:3d:4e:5f STALE"], "ip neigh"],
+    ["neighbours of net-tools", ["? (10.9.0.1) at 0a:1b:2c:3d:4e:5f [ether] on ens5"], "arp -an"],
+    ["forwarding entries", ["0a:1b:2c:3d:4e:5f dev flannel.1 dst 10.9.0.18 self permanent"], "bridge fdb show"],
+    ["rules", ["-A FORWARD -m conntrack --ctstate INVALID -j DROP"], "iptables -S"],
+    ["sockets of net-tools", ["tcp        0      0 10.9.0.17:44751   10.9.42.24:80   CLOSE_WAIT  9038/kube-proxy"], "netstat -anp"],
+    ["sockets of lsof", ["kube-prox 9038 root 14u IPv4 42992070 0t0 TCP 10.9.0.17:34014->10.9.0.66:http (CLOSE_WAIT)"], "lsof -nPi"],
+    ["connections of IPVS", ["TCP 00:21  SYN_RECV    10.9.1.210:46740   10.9.3.9:9115   10.9.1.207:9115"], "ipvsadm -Lcn"],
+    ["programs on interfaces", ["cilium_vxlan(10) tcx/ingress cil_from_overlay prog_id 309 link_id 3"], "bpftool net show"],
+    [
+      "a flow",
+      ["udp      17 29 src=10.9.0.14 dst=10.9.240.10 sport=43145 dport=53 [UNREPLIED] src=10.9.9.9 dst=10.9.0.14 sport=53 dport=43145 mark=0 use=1"],
+      "conntrack -L",
+    ],
+    [
+      "a flow of /proc",
+      ["ipv4     2 udp      17 29 src=10.9.0.14 dst=10.9.240.10 sport=43145 dport=53 [UNREPLIED] src=10.9.9.9 dst=10.9.0.14"],
+      "conntrack -L",
+    ],
+    ["softnet_stat", ["000bb344 00000471 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000"], "cat /proc/net/softnet_stat"],
+    [
+      "routes of all tables",
+      ["local 10.9.0.17 dev ens5 table local proto kernel scope host", "::1 dev lo proto kernel metric 256 pref medium"],
+      "ip route show table all",
+    ],
+    ["neighbours with their uses", ["10.9.0.1 dev ens5 lladdr 0a:1b:2c:3d:4e:5f ref 1 used 11/6/6 probes 1 REACHABLE"], "ip neigh"],
+    ["ports of a bridge", ["2: ens3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master br-ens3 state forwarding priority 32 cost 100"], "bridge -d link"],
+    ["features of a device, which they name", ["Features for bond0:", "rx-checksumming: on"], "ethtool -k bond0"],
+    ["counters of the kernel in sections", ["Ip:", "    3405107 total packets received", "Tcp:", "    17 active connection openings"], "netstat -s"],
+    ["interfaces of net-tools", ["ens5: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9001"], "ifconfig"],
+    ["pods", ["NAMESPACE     NAME     READY   STATUS    RESTARTS   AGE   IP   NODE"], "kubectl get pods -A -o wide"],
+    ["nameservers", ["nameserver 127.0.0.53"], "cat /etc/resolv.conf"],
+    ["a capture of packets", ["03:26:08.830155 IP 10.9.1.192.38530 > 10.9.175.29.7800: Flags [S], seq 1582609996, win 64860, length 0"], "tcpdump -n"],
+  ])("%s", (_, lines, command) => {
+    expect(outputsOf([PROSE, "```", ...lines, "```", PROSE])).toEqual([[command, ...lines.map((line, i) => `${i + 3}: ${line.trim()}`)]]);
+    expect(outputsOf(lines)[0]?.[0]).toBe(command);
+  });
+
+  test("between sentences a list is an excerpt, from which nobody concludes what is not there", () => {
+    expect(outputsOf([PROSE, "", ...ROUTES, "", PROSE])).toEqual([["ip route | …", `3: ${ROUTES[0]}`, `4: ${ROUTES[1]}`]]);
+  });
+
+  test("the block of another shell is not the node's: links as a pod has them", () => {
+    const inside = ["1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue", "3: eth0@if12: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue"];
+    expect(outputsOf(["```", ...inside, "```"])[0]?.[0]).toBe("nsenter -t 0 -n ip addr");
+    // a node that is a container has the other ends beside it
+    expect(outputsOf(["```", ...inside, "4: veth1a2b@if2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue", "```"])[0]?.[0]).toBe("ip addr");
+  });
+
+  test("several outputs in one block", () => {
+    expect(outputsOf(["```", "0:\tfrom all lookup local", ...ROUTES, LINK, "```"]).map(([command]) => command)).toEqual(["ip rule", "ip route", "ip addr"]);
+  });
+
+  test("what a file shows may be anything; what another tool printed is not looked at", () => {
+    expect(outputsOf(["$ cat routes-of-node7.txt", ...ROUTES]).map(([command]) => command)).toEqual(["cat routes-of-node7.txt", "ip route"]);
+    expect(outputsOf(["$ kubectl get pods --all-nodes", ...ROUTES]).map(([command]) => command)).toEqual(["kubectl get pods --all-nodes"]);
+  });
+
+  test("single rules and flows, and the lines of a log, are pieces of one output", () => {
+    const rule = (chain: string) => `-A ${chain} -j KUBE-FIREWALL`;
+    expect(outputsOf(["```", rule("INPUT"), "```", "and", "```", rule("OUTPUT"), "```"])).toEqual([
+      ["iptables -S", `2: ${rule("INPUT")}`, `6: ${rule("OUTPUT")}`],
+    ]);
+  });
+
+  test("nothing is found in sentences", () => {
+    expect(
+      outputsOf(["# ping failed for only some of the pods", "", PROSE, "", "The default route is via 10.9.0.1, and it works.", "1. Restart the node"]),
+    ).toEqual([]);
+  });
+});
+
+describe("what names an output", () => {
+  test.each([
+    ["the sentence above the block", ["`ip route show` on the bad node:", "```", "blackhole 10.9.3.0/24", "```"], "ip route show"],
+    ["the file above the block", ["/etc/resolv.conf of the node:", "", "```", "options ndots:5", "```"], "cat /etc/resolv.conf"],
+    ["a configuration of the CNI by its name", ["`10-calico.conflist`:", "```json", "{}", "```"], "cat /etc/cni/net.d/10-calico.conflist"],
+    [
+      "the first line of the block",
+      ["```", 'bpftool net show 2>/dev/null | grep -E "cilium_vxlan"', "", "xdp:", "```"],
+      'bpftool net show 2>/dev/null | grep -E "cilium_vxlan"',
+    ],
+    ["the line of the fence", ["```ip route show", ...ROUTES, "```"], "ip route show"],
+    ["bold letters", ["**ip route show** ", "", ...ROUTES], "ip route show"],
+    ["a heading above the block", ["### ip route show", "```", ...ROUTES, "```"], "ip route show"],
+  ])("%s", (_, lines, command) => {
+    expect(outputsOf(lines).map(([one]) => one)).toEqual([command]);
+  });
+
+  test("what the block itself says counts more than the sentence above it", () => {
+    expect(outputsOf(["After `iptables -S` showed nothing, here are the routes:", "```", ...ROUTES, "```"]).map(([command]) => command)).toEqual(["ip route"]);
+  });
+});
+
+describe("what is around an output", () => {
+  test("a sentence behind a blank line is no part of it", () => {
+    expect(outputsOf(["$ ip route", ...ROUTES, "", PROSE])).toEqual([["ip route", `2: ${ROUTES[0]}`, `3: ${ROUTES[1]}`]]);
+  });
+
+  test("quotations, line breaks of web forms, longer fences", () => {
+    expect(outputsOf([PROSE, ...ROUTES.map((line) => `> ${line}<br/>`), PROSE])).toEqual([["ip route | …", `2: ${ROUTES[0]}`, `3: ${ROUTES[1]}`]]);
+    expect(outputsOf(["````", ...ROUTES, "````"])).toEqual([["ip route", `2: ${ROUTES[0]}`, `3: ${ROUTES[1]}`]]);
+  });
+
+  test("a person's word for nothing", () => {
+    expect(outputsOf(["$ lsmod | grep br_netfilter", "(empty)", "$ ip route", ...ROUTES])[0]).toEqual(["lsmod | grep br_netfilter"]);
+  });
+
+  test("a prompt with the host in front of the arrow", () => {
+    expect(outputsOf(["worker1.dc2 ➜  ip route", ...ROUTES]).map(([command]) => command)).toEqual(["ip route"]);
+  });
+
+  test("a block that nobody closed was cut: its list may go on", () => {
+    const [output] = readTranscript(["```", ...ROUTES].join("\n"), "paste.txt").outputs;
+    expect(output).toMatchObject({ command: "ip route", truncated: true });
+    expect(readTranscript(["```", ...ROUTES, "```"].join("\n"), "paste.txt").outputs[0]).toMatchObject({ command: "ip route", truncated: false });
+  });
+});
