@@ -24,6 +24,7 @@ describe.each(facts.map((fact) => [fact.id, fact] as const))("fact %s", (id, fac
 
   test("recognises its own commands and nothing silly", () => {
     for (const command of fact.commands) expect(fact.recognize(command.argv), command.argv.join(" ")).toBeDefined();
+    if (fact.byHand !== undefined) expect(fact.recognize(fact.byHand.split(" ")), fact.byHand).toMatchObject({ complete: true });
     for (const silly of [["rm", "-rf", "/"], [`${id}-of`], ["cat", "/etc/passwd"], []]) expect(fact.recognize(silly)).toBeUndefined();
   });
 

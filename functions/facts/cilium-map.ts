@@ -64,7 +64,7 @@ const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
 // hubble: "Nov 21 05:13:11.128: shop/cart:41352 (ID:21873) <> 10.0.9.9:443 (world) CT: Map insertion failed DROPPED (TCP Flags: SYN)"
 const HUBBLE_DROP = /\) ([A-Z][A-Za-z: ]{3,80}?) DROPPED(?: \(|$)/;
 const MONITOR_FRAME =
-  /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|-> .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
+  /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|(?:[-~]>|<-|>>) .{0,1000}|Policy verdict log: .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
 // Name                       Num entries   Num errors   Cache enabled
 const LIST_ROW = /^(cilium_\S{1,100})\s{1,80}(\d{1,10})\s{1,40}(\d{1,10})\s{1,40}(true|false)$/;
 const LIST_HEADER = /^(?:Name\s+Num entries\s+.*|Metric\s+Labels\s+Value|# (?:HELP|TYPE) .{0,2000})$/;
@@ -79,6 +79,7 @@ export const ciliumMap = defineFact({
   title: "How full Cilium's BPF maps are, and what its datapath drops",
   // the agent's own API answers where its metrics are not exported
   commands: [{ argv: ["curl", "-sS", "--max-time", "3", "--unix-socket", "/var/run/cilium/cilium.sock", "http://localhost/v1/metrics/"], samples: 2 }],
+  byHand: "cilium-dbg metrics list",
   recognize(argv): View | undefined {
     if (argv[0] === "curl" || argv[0] === "wget") {
       const last = argv.findLast((word) => /\/metrics\/?$/.test(word) || /:(?:9962|9090|9090\/metrics)$/.test(word)) ?? "";

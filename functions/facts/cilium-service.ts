@@ -45,6 +45,7 @@ export const ciliumService = defineFact({
   id: "cilium-service",
   title: "Services as the Cilium agent and its BPF maps have them",
   commands: [{ argv: ["curl", "-sS", "--max-time", "3", "--unix-socket", "/var/run/cilium/cilium.sock", "http://localhost/v1/service"] }],
+  byHand: "cilium-dbg service list",
   recognize(argv): View | undefined {
     if (argv[0] === "curl") {
       if (!/cilium\.sock/.test(optionValue(argv, "--unix-socket") ?? "") || !/\/v1\/service\/?$/.test(argv.at(-1) ?? "")) return undefined;

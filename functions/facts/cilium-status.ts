@@ -88,6 +88,7 @@ export const ciliumStatus = defineFact({
   title: "What the Cilium agent (and its CLI) says of its own health",
   // the agent's own API: the node has no Cilium tools, and nothing answers where there is no agent
   commands: [{ argv: ["curl", "-sS", "--max-time", "3", "--unix-socket", "/var/run/cilium/cilium.sock", "http://localhost/v1/healthz"] }],
+  byHand: "cilium-dbg status --verbose",
   recognize(argv): View | undefined {
     if (argv[0] === "curl") {
       const socket = optionValue(argv, "--unix-socket") ?? "";

@@ -106,6 +106,8 @@ export interface Fact<T = unknown> {
   readonly title: string;
   /** What the runbook runs. The first is the preferred one; all are run. */
   readonly commands: readonly Command[];
+  /** What a person types to show all of it, where the first of the commands is nothing to type. */
+  readonly byHand?: string;
   /**
    * Says whether and what an arbitrary command line shows of this fact, in every spelling people use. `search` is the pattern of the one `| grep` behind it, if
    * that is all that stands there.

@@ -257,7 +257,7 @@ function stamp(value: unknown, output: number): void {
 function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Capture): FactReading {
   const none = { id: fact.id, value: undefined, complete: false, unparsed: [] };
   const parts = firstSamples(candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part])));
-  const command = brief(fact.commands[0]?.argv.join(" ") ?? fact.id);
+  const command = brief(fact.byHand ?? fact.commands[0]?.argv.join(" ") ?? fact.id);
   if (parts.length === 0) {
     const failed = candidates.find((candidate) => !candidate.missingTool);
     if (failed !== undefined)

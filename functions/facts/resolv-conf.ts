@@ -86,6 +86,7 @@ export const resolvConf = defineFact<ResolvConf>({
     { argv: ["grep", "-HsE", "^[[:space:]]*(nameserver|search|domain|options)", ...FILES] },
     { argv: ["grep", "-HsE", "-A3", '^[[:space:]]*"?(kind|resolvConf|clusterDNS)"?[[:space:]]*:|--resolv-conf', ...SETTINGS] },
   ],
+  byHand: "cat /etc/resolv.conf",
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     if ((program === "resolvectl" || program === "systemd-resolve") && rest.every((word) => /^(?:status|--status|dns|--no-pager)$/.test(word))) {

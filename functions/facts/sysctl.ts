@@ -87,6 +87,7 @@ export const sysctl = defineFact({
   id: "sysctl",
   title: "Kernel settings (sysctl), and the ones that do not exist",
   commands: [{ argv: ["sysctl", ...KEYS] }, { argv: ["sysctl", "-a", "-r", INTERFACE_KEYS] }],
+  byHand: "sysctl -a",
   recognize(argv): View | undefined {
     if (argv[0] === "sysctl") return sysctlView(argv);
     if (argv[0] === "kubeadm" || isDocker(argv)) return { format: TOLD, complete: false, scope: argv[0] ?? "", rank: 0 };

@@ -179,11 +179,10 @@ function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {
 /** The command that prints a fact; of a derived one, the one of its first source that is not completely known. */
 function commandOf(id: string, facts: Facts): string | undefined {
   const derived = derivedFacts.find((fact) => fact.id === id);
-  if (derived === undefined)
-    return allFacts
-      .find((fact) => fact.id === id)
-      ?.commands.find(({ each }) => each === undefined)
-      ?.argv.join(" ");
+  if (derived === undefined) {
+    const fact = allFacts.find((one) => one.id === id);
+    return fact?.byHand ?? fact?.commands.find(({ each }) => each === undefined)?.argv.join(" ");
+  }
   const missing = derived.from.find((source) => facts.reading(source)?.complete !== true);
   return missing === undefined ? undefined : commandOf(missing, facts);
 }
