@@ -42,10 +42,11 @@ export function labelOf({ files, text }: Pick<PasteRequest, "files" | "text">): 
 /** Reads, diagnoses and tells. @throws what the workflow has no answer to */
 export async function diagnosePaste(context: Context, request: PasteRequest): Promise<TriageResult> {
   const { durable, ports } = context;
-  const { incident: id, files, text } = request;
-  if (files.length === 0 && text === "") {
+  const { incident: id, files, text, problem } = request;
+  const words = problem !== "" && text !== "" && !(await durable.step("recognize", () => isOutput(ports, text)));
+  if (files.length === 0 && (text === "" || words)) {
     await durable.step("tell-help", async () => {
-      await ports.chat.whisper(request.place, request.requester, helpMessage(request.problem));
+      await ports.chat.whisper(request.place, request.requester, helpMessage(problem));
       return null;
     });
     return { outcome: "help" };
@@ -114,6 +115,14 @@ async function open(ports: Ports, request: PasteRequest): Promise<MessageRef> {
 async function readFile(ports: Ports, id: string, number: number, file: SharedFile): Promise<Read> {
   const { captures, bytes, sha256: hash } = await ports.importer.file(file);
   return keep(ports, id, `file-${number}`, file.name, captures, { bytes, sha256: hash });
+}
+
+function isOutput(ports: Ports, text: string): Promise<boolean> {
+  try {
+    return Promise.resolve(ports.importer.text(text).outputs.length > 0);
+  } catch {
+    return Promise.resolve(false);
+  }
 }
 
 async function readText(ports: Ports, id: string, text: string): Promise<Read> {

@@ -292,7 +292,7 @@ export interface PasteRequest {
   readonly files: readonly SharedFile[];
   /** Pasted outputs as they were typed, without the chat's own markup; "" if there are none. */
   readonly text: string;
-  /** Why what was typed is no question either, for people; "" if nothing was. */
+  /** Why the one line in `text` is no question, for people: where it is no output either, that is what is told. "" if nothing or more was typed. */
   readonly problem: string;
 }
 

@@ -84,9 +84,10 @@ describe("a mention", () => {
     ["<@U0BOT> help", ""],
     ["<@U0BOT> what is wrong?", "has more than one word"],
     ["<@U0BOT> $(reboot)", "cannot be the name of a target"],
-  ])("%s is answered with help", async (text, problem) => {
+  ])("%s is answered with help, unless it is an output", async (text, problem) => {
     const [event] = await start(mention(text));
-    expect(event).toMatchObject({ kind: "paste", request: { files: [], text: "", problem: expect.stringContaining(problem) as string } });
+    const said = problem === "" ? "" : text.replace("<@U0BOT> ", "");
+    expect(event).toMatchObject({ kind: "paste", request: { files: [], text: said, problem: expect.stringContaining(problem) as string } });
     if (problem === "") expect(event).toMatchObject({ request: { problem: "" } });
   });
 

@@ -163,6 +163,18 @@ test("nothing but a mention: help, whispered, and nothing on record", async () =
   expect(await at.store.audit()).toEqual([]);
 });
 
+test("one line that is no question: read if a node printed it, else help", async () => {
+  const at = bench();
+  await at.paste({ text: "[12345.678901] nf_conntrack: nf_conntrack: table full, dropping packet", problem: "it has more than one word" });
+  expect(at.outcome()).toBe("diagnosed");
+  expect(at.chat.whispers).toEqual([]);
+  const words = bench();
+  await words.paste({ text: "what is wrong?", problem: '"what is wrong?" has more than one word' });
+  expect(words.outcome()).toBe("help");
+  expect(words.chat.whispered(ALICE).join()).toContain("has more than one word");
+  expect(await words.store.audit()).toEqual([]);
+});
+
 test("the same message delivered twice is one run", async () => {
   const at = bench();
   await at.paste(shared("sosreport-node4.tar.xz"));

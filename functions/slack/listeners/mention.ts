@@ -89,7 +89,8 @@ export function readMention(
   const command = parseChatCommand(words);
   if (command !== undefined) return { kind: "command", request: { ...asker, text: command.text } };
   const asked = report ?? nodes ?? parseCommand(words);
-  if (asked.kind === "help") return { kind: "paste", request: { ...asker, files, text: "", problem: asked.problem } };
+  // one line that is no question may be one that was pasted: what reads outputs tells
+  if (asked.kind === "help") return { kind: "paste", request: { ...asker, files, text: asked.problem === "" ? "" : words, problem: asked.problem } };
   return { kind: "triage", request: triageRequest(asked, asker) };
 }
 
