@@ -11,6 +11,10 @@ const runs = (text: string) =>
 
 test.each([
   ["[12345.678901] TCP: out of memory -- consider tuning tcp_mem", "dmesg"],
+  ["kernel: [12345.678901] TCP: out of memory -- consider tuning tcp_mem", "dmesg"],
+  ["node1 kernel: TCP: out of memory -- consider tuning tcp_mem", "dmesg"],
+  ["fw-dropped: IN=cni0 OUT= PHYSIN=veth0a1b2c3d MAC=02:00 SRC=10.9.1.14 DST=192.0.2.9 LEN=60 TTL=64 PROTO=TCP SPT=49720 DPT=10250", "dmesg"],
+  ["[UFW BLOCK] IN=ens5 OUT=ens5 SRC=10.9.1.14 DST=192.0.2.9 LEN=60 TTL=64 PROTO=TCP SPT=49720 DPT=10250", "dmesg"],
   ["[Sat Nov 21 03:51:28 2026] nf_conntrack: table full, dropping packet", "dmesg -T"],
   ["nf_conntrack: nf_conntrack: table full, dropping packet", "dmesg"],
   ["neighbour: arp_cache: neighbor table overflow!", "dmesg"],
@@ -44,6 +48,8 @@ test.each([
   "On Nov 21 03:51 node1 went away: nobody knows why",
   "level=high priority, please",
   "I think the neighbor table overflows",
+  "the kernel: it says nothing",
+  "IN=1 and OUT=2 are counters, SRC= is missing",
 ])("prose: %s", (line) => {
   expect(runs(line)).toEqual([]);
 });

@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readTranscript } from "../../functions/imports/transcript.ts";
+import { cpuMs } from "../cpu-time.ts";
 
 /** Of each output its command, and its lines with their numbers in the paste. */
 const outputsOf = (paste: readonly string[]) =>
@@ -137,4 +139,92 @@ describe("what is around an output", () => {
     expect(output).toMatchObject({ command: "ip route", truncated: true });
     expect(readTranscript(["```", ...ROUTES, "```"].join("\n"), "paste.txt").outputs[0]).toMatchObject({ command: "ip route", truncated: false });
   });
+});
+
+describe("around commands that are named", () => {
+  const RULE = "5209:\tfrom all fwmark 0x4e20 lookup 77";
+  const MAIN = "32766:\tfrom all lookup main";
+
+  test("the upper line of a prompt of two lines is no output, and a last line that comes twice is", () => {
+    const paste = ["ops at n1 in ~", "$ ip rule show", RULE, MAIN, "", "ops at n1 in ~", "$ ip route", ...ROUTES];
+    expect(outputsOf(paste)).toEqual([
+      ["ip rule show", `3: ${RULE}`, `4: ${MAIN}`],
+      ["ip route", `8: ${ROUTES[0]}`, `9: ${ROUTES[1]}`],
+    ]);
+    expect(outputsOf(["$ ip rule", RULE, MAIN, "$ ip rule list", MAIN, "$ date"])).toEqual([
+      ["ip rule", `2: ${RULE}`, `3: ${MAIN}`],
+      ["ip rule list", `5: ${MAIN}`],
+    ]);
+  });
+
+  test("a restart counts though it prints nothing, and other commands that print nothing do not", () => {
+    expect(outputsOf(["# ip rule", RULE, "# netplan apply", "# ip neigh", "# ip rule", MAIN]).map(([command]) => command)).toEqual([
+      "ip rule",
+      "netplan apply",
+      "ip rule",
+    ]);
+  });
+});
+
+test("whatever stands in it: nothing throws, every line is quoted as it stands and belongs to one output", () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      "",
+      "```",
+      "````",
+      "```sh",
+      "~~~",
+      "```ip route",
+      "> quoted",
+      "$ ip rule; ip route",
+      "root@n1:~# ip addr",
+      "n1:~ # ",
+      "# title of it",
+      "`ip neigh`",
+      "(empty)",
+      "exit",
+    ),
+    fc.constantFrom(
+      PROSE,
+      LINK,
+      ...ROUTES,
+      "Tcp:",
+      "    17 active",
+      "*filter",
+      "COMMIT",
+      "-A FORWARD -j DROP",
+      "[1.234567] eth0: Link is Down",
+      "E0117 18:33:58.827088       1 proxier.go:12] x",
+    ),
+    fc.string({ unit: "binary", maxLength: 60 }).map((text) => text.replaceAll(/[\r\n]/g, "")),
+  );
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 40 }), (lines) => {
+      const seen = new Set<number>();
+      for (const { text } of readTranscript(lines.join("\n"), "paste.txt").outputs) {
+        text.split("\n").forEach((quoted, i) => {
+          if (quoted.trim() === "") return;
+          expect(lines[i]).toContain(quoted);
+          expect(seen.has(i), `line ${i + 1} twice`).toBe(false);
+          seen.add(i);
+        });
+      }
+    }),
+    { numRuns: 500, seed: 7 },
+  );
+});
+
+test("the time grows with the lines", () => {
+  const hostile = [
+    `Tcp:${"\n".repeat(60_000)}`,
+    "```\n```x y\n".repeat(30_000),
+    `${"`a".repeat(1900)}\n`.repeat(300),
+    "10.0.0.0/8 dev e scope link \n\n".repeat(30_000),
+  ];
+  for (const text of hostile) {
+    const before = cpuMs();
+    readTranscript(text, "paste.txt");
+    // some 300 ms here; what grows with the square takes minutes
+    expect(cpuMs() - before).toBeLessThan(10_000);
+  }
 });
