@@ -124,7 +124,11 @@ export function diagnosisMessage(incident: Incident, diagnosis: Diagnosis, catal
 /** At most four rules are named: the file has all of them. */
 const uncheckedData = ({ rules, reason }: UncheckedGroup): Record<string, unknown> => ({
   rule: rules.length > 4 ? `${rules.slice(0, 3).join(", ")} and ${rules.length - 3} more` : rules.join(", "),
-  reason,
+  // a command is to be copied
+  parts: reason
+    .split(/(`[^`]+`)/)
+    .filter((part) => part !== "")
+    .map((part) => (/^`[^`]+`$/.test(part) ? { code: part.slice(1, -1), text: "" } : { code: "", text: part })),
 });
 
 function causeData(cause: Cause, guide: Guide | undefined): Record<string, unknown> {

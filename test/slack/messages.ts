@@ -27,7 +27,15 @@ const diagnosis = {
     { rule: "stale-neighbor-entry", summary: "10.0.0.9 is FAILED.", severity: "info", role: "risk", explained: false },
   ],
   othersMore: 2,
-  unchecked: [{ rule: "stale-socket-lb-program", reason: "bpftool is not installed" }],
+  unchecked: [
+    {
+      rule: "stale-socket-lb-program",
+      parts: [
+        { code: "", text: "bpftool is not installed; to settle it: " },
+        { code: "bpftool -j -f map show", text: "" },
+      ],
+    },
+  ],
   uncheckedMore: 1,
   checked: 9,
   rules: 10,

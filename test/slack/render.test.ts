@@ -151,7 +151,7 @@ describe.each(names)("%s with hostile data", (name) => {
 });
 
 test("a message with more blocks than Slack takes keeps its first ones and its last", () => {
-  const unchecked = Array.from({ length: 100 }, (_, index) => ({ rule: `rule-${index}`, reason: "why" }));
+  const unchecked = Array.from({ length: 100 }, (_, index) => ({ rule: `rule-${index}`, parts: [{ code: "", text: "why" }] }));
   const { blocks } = draw("diagnosis/no-fix", { ...MESSAGES["diagnosis/no-fix"], unchecked });
   expect(blocks).toHaveLength(50);
   expect(blocks.at(-1)).toMatchObject({ type: "actions" });
