@@ -252,6 +252,10 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
 }
 
 const filled = (template: Template, context: Record<string, unknown>): string =>
-  template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join("");
+  counted(template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join(""));
+
+/** "1 message(s)", "3 BGP session(s)": as many as the number says. */
+const counted = (sentence: string): string =>
+  sentence.replaceAll(/\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\(s\)/g, (_, number: string, what: string) => `${number}${what}${number === "1" ? "" : "s"}`);
 
 const text = (result: Result): string => ("value" in result ? String(result.value) : "?");

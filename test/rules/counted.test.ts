@@ -9,8 +9,8 @@ const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
 const catalogue = loadCatalogue(runbooks, { tolerant: true });
 
 test.each([
-  ["xtables-lock-contention", "pasted-two-lines-for-each-refusal", "at least 4 time(s)"],
-  ["neighbor-table-overflow", "pasted-with-limits", "at least 3 time(s)"],
+  ["xtables-lock-contention", "pasted-two-lines-for-each-refusal", "at least 4 times"],
+  ["neighbor-table-overflow", "pasted-with-limits", "at least 3 times"],
 ])("%s: %s", async (rule, name, said) => {
   const capture = await readCaptureFiles(`${runbooks}rules/${rule}/fixtures/${name}`);
   expect(diagnose(capture, catalogue, "", () => 0).causes.find((cause) => cause.rule === rule)?.summary).toContain(said);

@@ -93,6 +93,14 @@ describe("a match", () => {
     expect(finding?.evidence.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
   });
 
+  test("what a summary counts is one, or more", () => {
+    const said = (summary: string) => verdictOf(ruleWith({ summary }), ...routes(DEFAULT)).finding?.summary;
+    expect(said("{{ found.size() }} default route(s), {{ found.size() + 1 }} of {{ found.size() }} BGP peer(s) and 21 message(s).")).toBe(
+      "1 default route, 2 of 1 BGP peer and 21 messages.",
+    );
+    expect(said("Nothing(s) {{ found.size() }}.")).toBe("Nothing(s) 1.");
+  });
+
   test("still stands where its sentence or its confidence cannot be worked out", () => {
     const { finding } = verdictOf(ruleWith({ summary: "Metric {{ found[7].prefix }}.", confidence: "found[7].line > 0 ? 0.1 : 0.2" }), ...routes(DEFAULT));
     expect(finding).toMatchObject({ summary: "Metric ?.", confidence: 0.5 });
