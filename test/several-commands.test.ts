@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readFacts } from "../functions/facts/read.ts";
 import { commandsOf, eachCommand } from "../functions/facts/several-commands.ts";
-import { pastedCapture } from "../functions/imports/index.ts";
+import { pastedCaptures } from "../functions/imports/index.ts";
 import { diagnose } from "../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";
 
@@ -27,7 +27,7 @@ describe("commands of a line", () => {
 
 /** Of each output its command and its lines with their numbers in the paste. */
 const outputsOf = (paste: string) =>
-  pastedCapture(paste, "paste.txt", "the paste")
+  pastedCaptures(paste, "paste.txt", "the paste")[0]
     .outputs.flatMap(eachCommand)
     .map(({ command, text }) => [command, ...text.split("\n").flatMap((line, i) => (line.trim() === "" ? [] : [`${i + 1}: ${line.trim()}`]))]);
 
@@ -42,9 +42,17 @@ describe("what a line of several commands printed", () => {
     ]);
   });
 
+  test("falls to it also where another fact leaves all lines aside in silence (devices that are not there)", () => {
+    const [neighbor, entry] = ["10.42.7.0 lladdr 22:9f:b4:31:70:02 PERMANENT", "22:9f:b4:31:70:02 dst 10.66.4.15 self permanent"];
+    expect(outputsOf(["# ip neigh show dev flannel.1; bridge fdb show dev flannel.1", neighbor, entry].join("\n"))).toEqual([
+      ["ip neigh show dev flannel.1", `2: ${neighbor}`],
+      ["bridge fdb show dev flannel.1", `3: ${entry}`],
+    ]);
+  });
+
   test("values of one line each", () => {
     const paste = "# cat /proc/sys/net/netfilter/nf_conntrack_count; cat /proc/sys/net/netfilter/nf_conntrack_max\n262140\n262144\n";
-    const reading = readFacts(pastedCapture(paste, "paste.txt", "the paste"), new Set(["sysctl"])).readings.get("sysctl");
+    const reading = readFacts(pastedCaptures(paste, "paste.txt", "the paste")[0], new Set(["sysctl"])).readings.get("sysctl");
     expect(reading?.value).toMatchObject({
       rows: [
         { key: "net.netfilter.nf_conntrack_count", value: "262140", line: 2 },
@@ -73,6 +81,16 @@ describe("what a line of several commands printed", () => {
     expect(outputsOf(["# iptables -S KUBE-FORWARD; ip rule", ...RULES].join("\n")).map(([command]) => command)).toEqual(["ip rule"]);
   });
 
+  test("a restart on the line prints nothing, and counts where it did not fail", () => {
+    const line = "# sudo systemctl restart systemd-networkd; sleep 2; ip rule";
+    expect(outputsOf([line, ...RULES].join("\n")).map(([command, ...lines]) => [command, lines.length > 0])).toEqual([
+      ["sudo systemctl restart systemd-networkd", false],
+      ["sleep 2; ip rule", true],
+    ]);
+    const failed = [line, "Failed to restart systemd-networkd.service: Access denied", ...RULES].join("\n");
+    expect(outputsOf(failed).map(([command]) => command)).toEqual(["sleep 2; ip rule"]);
+  });
+
   test("where the first one can read all of it, nothing is divided", () => {
     const twice = ["# iptables -S FORWARD; iptables -S INPUT", "-P FORWARD DROP", "-P INPUT ACCEPT"].join("\n");
     expect(outputsOf(twice).map(([command]) => command)).toEqual(["iptables -S FORWARD; iptables -S INPUT"]);
@@ -88,7 +106,7 @@ describe("what a line of several commands printed", () => {
       "[Tue Nov 17 10:02:11 2026] nf_conntrack: nf_conntrack: table full, dropping packet",
       "[Tue Nov 17 10:02:12 2026] nf_conntrack: nf_conntrack: table full, dropping packet",
     ].join("\n");
-    const { causes } = diagnose(pastedCapture(paste, "paste.txt", "the paste"), catalogue, "x", () => 0);
+    const { causes } = diagnose(pastedCaptures(paste, "paste.txt", "the paste")[0], catalogue, "x", () => 0);
     expect(causes.map(({ rule }) => rule)).toEqual(["conntrack-table-full"]);
     for (const { line, text } of causes[0]?.evidence ?? []) expect(paste.split("\n")[line - 1]).toBe(text);
   });

@@ -2,9 +2,9 @@ import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } f
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
 import { commandsOf, readersOf } from "../facts/several-commands.ts";
-import { withoutHostPrefix } from "./host-prefix.ts";
 import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
+import { withoutHostPrefix } from "./host-prefix.ts";
 
 /** What support tools leave behind: many files, of which a few are outputs that netcheck knows. */
 

@@ -1,6 +1,8 @@
+import { logSignOf, wrappedLog } from "./log-lines.ts";
+
 /**
  * Blocks of code in a text as people write it: fences on lines of their own, with the first line behind the opening one (```` ```ip route ````) or the end behind
- * the last one, never closed because the message was cut; quotations; one line between backticks.
+ * the last one, never closed because the message was cut; `<pre>`; quotations; one line between backticks, or a line of a log between those of a sentence.
  */
 
 /** The lines of a text without that markup, by their old places. */
@@ -15,23 +17,30 @@ export interface Blocks {
 }
 
 const OPENING = /^[ \t]{0,8}(`{3,8}|~{3,8})(.*)$/;
+const PRE = /^[ \t]{0,8}<pre>(?:<code>)?(.*)$/i;
 /** What stands behind the fence and is no output: the language. */
 const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
 const QUOTED = /^[ \t]{0,4}> ?(?=[^>]|$)/;
 const BREAK = /[ \t]{0,4}<br ?\/?>[ \t]{0,4}$/i;
+/** A prompt outside of a block, so that Markdown makes no heading of it. */
+const ESCAPED = /^[ \t]{0,4}\\(?=[#$>] {1,4}\S)/;
 /** A line that is all code, also in a list. */
 const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
 
+const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
+
 /** Takes the text's markup apart. Pure, total, linear. */
 export function blocksOf(given: readonly string[]): Blocks {
-  const lines = given.map((line) => (line.length > 4000 ? line : line.replace(QUOTED, "").replace(BREAK, "")));
+  const lines = given.map((line) => (line.length > 4000 ? line : line.replace(QUOTED, "").replace(BREAK, "").replace("</code></pre>", "</pre>")));
   const block: number[] = [];
   const edges = new Set<number>();
   let count = 0;
   let fence = "";
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? "";
-    const [, mark = "", behind = ""] = fence === "" && line.length <= 4000 ? (OPENING.exec(line) ?? []) : [];
+    const looked = fence === "" && line.length <= 4000;
+    const pre = looked ? PRE.exec(line) : null;
+    const [, mark = "", behind = ""] = pre !== null ? ["", "</pre>", pre[1]] : looked ? (OPENING.exec(line) ?? []) : [];
     block[i] = fence === "" && mark === "" ? 0 : count;
     if (mark !== "") {
       count++;
@@ -46,7 +55,14 @@ export function blocksOf(given: readonly string[]): Blocks {
       lines[i] = line.slice(0, end);
       if (lines[i]?.trim() === "") edges.add(i);
       fence = "";
-    } else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? line;
+    } else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? line;
+    else if (looked) lines[i] = line.replace(ESCAPED, "");
   }
-  return { lines, block, edges, unclosed: fence === "" ? 0 : count };
+  return { lines: lines.map((line) => wrappedLog(line) ?? line), block, edges, unclosed: fence === "" ? 0 : count };
 }
+
+/** "kube-proxy says `E0102 …` all the time". Without a time it may be what somebody looked for: "there is no `nf_conntrack: table full` in the log". */
+const quotedLog = (line: string): string | undefined =>
+  line.length > 4000
+    ? undefined
+    : [...line.matchAll(/`([^`]{20,4000})`/g)].flatMap(([, code = ""]) => (TIMED.test(code) && logSignOf(code) !== undefined ? [code] : []))[0];

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { Capture } from "../facts/capture.ts";
 import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
 import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
-import { archiveBundle, type Bundle, captureOfDraft, directoryBundle, type Importer, isKnown, MAX_OUTPUT } from "./bundle.ts";
+import { archiveBundle, type Bundle, captureOfDraft, type Draft, directoryBundle, type Importer, isKnown, MAX_OUTPUT } from "./bundle.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
 import { recording } from "./recording.ts";
@@ -23,7 +23,7 @@ const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${i
  * @throws {CaptureError} that says what is wrong with it, or what it should be.
  */
 export async function readCaptures(path: string, secrets: readonly string[] = []): Promise<Capture[]> {
-  if (path === "-") return [pastedCapture(await readInput(), "stdin", "standard input", secrets)];
+  if (path === "-") return pastedCaptures(await readInput(), "stdin", "standard input", secrets);
   let stats: ReturnType<typeof statSync>;
   try {
     stats = statSync(path);
@@ -41,7 +41,7 @@ export async function readCaptures(path: string, secrets: readonly string[] = []
     return await fromBundle(path, bundle, secrets);
   }
   const { text } = readText(path);
-  return [pastedCapture(text, basename(path), path, secrets)];
+  return pastedCaptures(text, basename(path), path, secrets);
 }
 
 /** @throws {CaptureError} */
@@ -54,13 +54,15 @@ async function readInput(): Promise<string> {
 }
 
 /**
- * The outputs in a pasted text as one capture. `file` is what evidence calls it; `place` is what errors call it.
+ * The outputs in a pasted text: one capture, and one more for each further machine on which the same was asked. `file` is what evidence calls it; `place` is what
+ * errors call it.
  * @throws {CaptureError} if no output of a known command is in it.
  */
-export function pastedCapture(text: string, file: string, place: string, secrets: readonly string[] = []): Capture {
-  const draft = readTranscript(text, file);
+export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = []): [Capture, ...Capture[]] {
+  const { others, ...draft } = readTranscript(text, file);
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
-  return captureOfDraft(draft, "paste", "pasted", secrets);
+  const capture = (one: Draft): Capture => captureOfDraft(one, "paste", "pasted", secrets);
+  return [capture(draft), ...others.map(capture)];
 }
 
 async function fromBundle(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {

@@ -1,4 +1,5 @@
 import { HOST } from "../facts/log-unit.ts";
+import { unwrapped } from "./log-wrapper.ts";
 
 /**
  * Lines of logs and events that stand in a text without the command that printed them: people copy what matters out of a terminal, and leave the prompt behind.
@@ -23,8 +24,12 @@ const KUBELET = "journalctl -u kubelet";
 
 /** How the lines begin, and what prints such lines. */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
-  [/^[ \t]{0,8}\[ {0,12}\d{1,10}\.\d{6}\] \S/, "dmesg"],
+  [/^[ \t]{0,8}(?:(?:[a-z0-9][a-z0-9.-]{0,62} )?kernel: )?\[ {0,12}\d{1,10}\.\d{6}\] \S/, "dmesg"],
   [/^[ \t]{0,8}\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] \S/, "dmesg -T"],
+  // -x and -r: facility and level in front; -H: the time since the line before; --time-format iso
+  [/^[ \t]{0,8}(?:<\d{1,3}>|[a-z0-9]{2,8} {0,6}:(?:emerg|alert|crit|err|warn|notice|info|debug) {0,4}: )\[ {0,12}\d{1,10}\.\d{6}\] \S/, "dmesg"],
+  [/^[ \t]{0,8}\[(?: {0,8}\+\d{1,6}\.\d{6}|[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d)\] \S/, "dmesg -H"],
+  [/^[ \t]{0,8}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d \S/, "dmesg --time-format iso"],
   // syslog and the journal: time, host (where it was not taken out), program
   [
     new RegExp(
@@ -33,11 +38,18 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     ),
     "journalctl",
   ],
+  [/^[ \t]{0,8}\{"(?:__[A-Z_]{4,40}|_[A-Z][A-Z_]{2,40}|SYSLOG_[A-Z]{2,20}|PRIORITY|MESSAGE)":/, "journalctl -o json"],
+  [/^[ \t]{0,8}\[pod\/[\w.-]{1,253}\/[\w.-]{1,63}\] \S/, CONTAINER],
   // klog, logfmt, Calico's and CoreDNS's own
   [new RegExp(String.raw`${STAMP}[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,18} {1,8}(?:\d{1,10} )?[\w.-]{1,100}:\d{1,6}\]`), CONTAINER],
   [new RegExp(String.raw`${STAMP}(?:(?:time|ts|t)=(?:"[^"]{1,60}"|[^\s"]{1,60}) )?level=[a-zA-Z]{4,7} (?:[\w.]{1,40}=\S{1,200} ){0,3}msg=`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL|PANIC)\]\[\d{1,10}\] \S`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL)\] (?:plugin/\w|Added back nodelocaldns |iptables rule \{)`), CONTAINER],
+  // stern and its like: pod and container in front
+  [
+    /^[ \t]{0,8}(?:[a-z0-9-]{1,63} )?[a-z0-9][a-z0-9.-]{0,252}[ :][a-z0-9-]{1,63} (?:[IWEF]\d{4} \d\d:\d\d:\d\d\.|(?:time="\S{1,60} )?level=\w{4,7} )/,
+    "stern .",
+  ],
   // klog without its head, the container runtime's files, JSON
   [new RegExp(String.raw`${PLACE}(?:\d{1,10} )?[a-z][\w-]{1,60}\.go:\d{1,6}\] \S`), CONTAINER],
   [/^[ \t]{0,8}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] \S/, CONTAINER],
@@ -46,14 +58,24 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/\*\*\* uWSGI listen queue of socket "/, CONTAINER],
   // kernel messages that people know by their words
   [
-    /^[ \t]{0,8}(?:kernel: )?(?:nf_conntrack: |ip_conntrack: |(?:neighbour: )?(?:\w{1,20}: )?[Nn]eighbou?r table overflow|TCP: (?:out of memory|too many|request_sock_TCP)|IPv4: martian source|ll header: |IPv6: \S{1,20}: IPv6 duplicate address|NETDEV WATCHDOG: |unregister_netdevice: waiting |net_ratelimit: \d|[\w.@-]{1,20}: (?:received packet on \S{1,20} with +own address|dropped over-mtu packet|NIC Link is (?:Up|Down)))/,
+    /^[ \t]{0,8}(?:(?:[a-z0-9][a-z0-9.-]{0,62} )?kernel: )?(?:nf_conntrack: |ip_conntrack: |(?:neighbour: )?(?:\w{1,20}: )?[Nn]eighbou?r table overflow|TCP: (?:out of memory|too many|request_sock_TCP)|IPv4: martian source|ll header: |IPv6: \S{1,20}: IPv6 duplicate address|NETDEV WATCHDOG: |unregister_netdevice: waiting |net_ratelimit: \d|[\w.@-]{1,20}: (?:received packet on \S{1,20} with +own address|dropped over-mtu packet|NIC Link is (?:Up|Down)))/,
     "dmesg",
   ],
+  // what a firewall rule with the target LOG writes, behind words of its own
+  [/^[ \t]{0,8}(?:\S.{0,60}?[ :\]-])?IN=[\w.@-]{0,15} OUT=[\w.@-]{0,15} (?:[A-Z]{2,7}=\S{0,60} ){0,4}SRC=\S{2,45} DST=\S{2,45} /, "dmesg"],
   // what the kubelet says, without anything in front: people copy the message alone
   [
     /^[ \t]{0,8}(?:Unable to update cni config: |"?(?:[Cc]ontainer )?[Rr]untime network not ready(?:: |" network)|(?:Readiness|Liveness|Startup) probe failed: |(?:Failed to create|Failed create) pod sandbox|Back-off restarting failed container |(?:rpc error: code = \w{1,20} desc = )?(?:[Nn]etworkPlugin cni failed |plugin type="|"[a-z-]{2,20}" failed \(add\): |add cmd: |failed to (?:set ?up (?:network|pod|sandbox)|assign an IP)|failed to "(?:Create|Kill)PodSandbox"))/,
     KUBELET,
   ],
+  // what agents say, the same way
+  [
+    /^[ \t]{0,8}(?:"?Failed to (?:execute ip6?tables-restore|ensure (?:that |chain )|check br_netfilter|delete (?:stale service|endpoint|nodeport)\b|find any valid interface to use)|(?:\S{1,40}: )?[Ee]rror (?:deleting connection tracking state|looking for path of conntrack)|(?:\S{1,40}: )?Another app is currently holding the xtables lock|[Uu]nable to update element for \S{1,80} )/,
+    CONTAINER,
+  ],
+  // the condition of a node, and what the container runtime says of itself
+  [/^[ \t]{0,8}Ready {1,40}(?:False|Unknown) {1,20}[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} /, "kubectl describe node"],
+  [/^[ \t]{0,16}"lastCNILoadStatus(?:\.default)?": "\S|^[ \t]{0,16}"message": "Network plugin returns error: /, "crictl info"],
   [new RegExp(String.raw`^[ \t]{0,8}(?:Normal|Warning)[ \t]{1,40}[A-Z]\w{1,60}[ \t]{1,60}${AGE}[ \t]{1,40}\S`), DESCRIBED],
   [
     new RegExp(String.raw`^[ \t]{0,8}(?:[a-z0-9-]{1,63}[ \t]{1,80})?${AGE}[ \t]{1,40}(?:Normal|Warning)[ \t]{1,40}[A-Z]\w{1,60}[ \t]{1,60}\S`),
@@ -63,7 +85,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
 
 /** Whose log it is, by what only this program says. */
 const PROGRAMS: readonly (readonly [RegExp, string])[] = [
-  [/\] "?(?:Failed to delete (?:stale service|endpoint|nodeport)|[Cc]an't open "nodePort)|\bproxier\.go:\d/, "kubectl logs kube-proxy"],
+  [/(?:\] |^\s*)"?(?:Failed to delete (?:stale service|endpoint|nodeport)|[Cc]an't open "nodePort)|\bproxier\.go:\d/, "kubectl logs kube-proxy"],
   // its list and watch ask for services that are its own to serve
   [/service-proxy-name/, "kubectl logs kube-proxy"],
   [/\b(?:kubelet|kubelet_node_status|pod_workers|cni|docker_sandbox|remote_runtime|kuberuntime_(?:manager|sandbox))\.go:\d/, KUBELET],
@@ -79,6 +101,14 @@ const CALICO = /calico\/node is not ready|\bBIRD(?:v6)? is not (?:ready|live)/;
 
 /** The command that prints a log of which this is a line. */
 export const logSignOf = (line: string): string | undefined => (line.length > 8000 ? undefined : SIGNS.find(([sign]) => sign.test(line))?.[1]);
+
+const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
+
+/** The line of a log that stands inside of what a viewer or a list put around it. */
+export function wrappedLog(line: string): string | undefined {
+  const inner = line.length > 8000 || !TIMED.test(line) ? [] : unwrapped(line);
+  return inner.length === 0 || logSignOf(line) !== undefined ? undefined : inner.find((one) => logSignOf(one) !== undefined);
+}
 
 /**
  * The stretches of log lines among those that nothing else claims. A stretch goes on over lines that no sign begins (the rest of a message over several lines), up
@@ -105,7 +135,8 @@ export function logRuns(
       if (blank ? !fenced(next) && logSignOf(lines[next + 1] ?? "") !== kind : (logSignOf(line) ?? kind) !== kind) break;
       if (!blank) end = next + 1;
     }
-    runs.push({ command: programOf(kind, lines.slice(i, end)), from: i + 1, to: end });
+    const command = programOf(kind, lines.slice(i, end));
+    runs.push({ command: command === CONTAINER ? announcedBy(lines.slice(Math.max(0, i - 4), i)) : command, from: i + 1, to: end });
     i = end - 1;
   }
   return runs;
@@ -116,4 +147,24 @@ function programOf(kind: string, run: readonly string[]): string {
   if (kind !== CONTAINER) return kind;
   const tells = run.flatMap((line) => PROGRAMS.find(([sign]) => sign.test(line))?.[1] ?? []);
   return tells[0] ?? CONTAINER;
+}
+
+const NAME = "(kube-proxy|coredns|kube-flannel|flanneld?|calico-node|cilium(?:-agent)?|aws-node|kube-router|antrea-agent|node-local-dns|nodelocaldns)";
+/** "kube-proxy logs:", "the log of the kube-proxy pod", "kube-proxy.log", "Here is the error message of kube-proxy". */
+const ANNOUNCED: readonly RegExp[] = [
+  new RegExp(
+    String.raw`(?:^|[\s\x60*"'(])${NAME}(?:-[\w-]{2,20})?[\x60"']?(?:'s)?(?: (?:pod|container|daemonset|service))?(?:'s)?[ .](?:error )?(?:logs?|ERROR|output|says|said|reports|prints)\b`,
+    "i",
+  ),
+  new RegExp(
+    String.raw`\b(?:logs?|errors?|error messages?|messages|output) (?:of|from|for|in|by) (?:the |a |all |my |our |one )?(?:failing |broken )?[\x60"']?${NAME}(?![\w-]*[.\w])`,
+    "i",
+  ),
+];
+
+/** The log of a container, of which the line above tells whose it is. */
+function announcedBy(above: readonly string[]): string {
+  const line = above.findLast((one) => one.trim() !== "") ?? "";
+  const name = line.length > 400 ? undefined : ANNOUNCED.map((sign) => sign.exec(line)?.[1]).find((one) => one !== undefined);
+  return name === undefined ? CONTAINER : `${CONTAINER} ${name.toLowerCase()}`;
 }

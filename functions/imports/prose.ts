@@ -10,6 +10,10 @@ export function isProse(command: string): boolean {
   return words > 1 || (words === 1 && !/(?:^|\s)-\w|\S\/\S|\||=\S|\d\.\d/.test(command));
 }
 
+/** "I then found this chain:" */
+const ANNOUNCEMENT = /^(?:I|[Ww]e|Here|This|These|Then|After|But|And|So|My|Our) [^:=|]{15,300}:$/;
+
 /** True for a line that people wrote, not a program. */
 export const isSentence = (line: string): boolean =>
-  line.length < 4000 && (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^#{1,6} [A-Z]|\p{Script=Han}{6}/u.test(line));
+  line.length < 4000 &&
+  (ANNOUNCEMENT.test(line) || (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^#{1,6} [A-Z]|\p{Script=Han}{6}/u.test(line)));

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Capture } from "../facts/capture.ts";
-import { pastedCapture, readCaptures } from "./index.ts";
+import { pastedCaptures, readCaptures } from "./index.ts";
 
 /** A file that somebody shared: its name is hostile. */
 interface Shared {
@@ -27,7 +27,7 @@ export function sharedImporter<File extends Shared>({
   secrets,
 }: SharedOptions<File>): {
   readonly file: (file: File) => Promise<{ readonly captures: readonly Capture[]; readonly bytes: number; readonly sha256: string }>;
-  readonly text: (text: string) => Capture;
+  readonly text: (text: string) => readonly Capture[];
 } {
   return {
     file: async (file) => {
@@ -46,7 +46,7 @@ export function sharedImporter<File extends Shared>({
         rmSync(folder, { recursive: true, force: true });
       }
     },
-    text: (text) => pastedCapture(text, "pasted", "the message", secrets),
+    text: (text) => pastedCaptures(text, "pasted", "the message", secrets),
   };
 }
 

@@ -20,10 +20,16 @@ function rootOf(names: readonly string[]): string | undefined {
   return found?.slice(0, found.indexOf("sos_commands/"));
 }
 
-/** `sos_commands/networking/ip_route_show_table_all` → `ip route show table all`. A name that repeats has a number behind it (`.1`). */
+/** The kubeconfig's own name may have a `_` that is no blank (Charmed Kubernetes): `kubectl_--kubeconfig_.root.cdk.cdk_addons_kubectl_config_get_nodes`. */
+const KUBECONFIG = /^(kubectl)_--kubeconfig_[\w.-]{1,200}?_(?=(?:--namespace|describe|get|logs)_)/;
+
+/**
+ * `sos_commands/networking/ip_route_show_table_all` → `ip route show table all`. A name that repeats has a number behind it (`.1`).
+ * The plugin may sort them into folders of its own (`kubernetes/pods/…`).
+ */
 function commandOf(path: string): string | undefined {
-  const mangled = /^sos_commands\/[\w-]{1,40}\/([^/]{1,255})$/.exec(path)?.[1];
-  if (mangled !== undefined) return mangled.replace(/\.\d$/, "").replaceAll("_", " ");
+  const mangled = /^sos_commands\/[\w-]{1,40}\/(?:[\w.-]{1,100}\/){0,2}([^/]{1,255})$/.exec(path)?.[1];
+  if (mangled !== undefined) return mangled.replace(/\.\d$/, "").replace(KUBECONFIG, "$1_").replaceAll("_", " ");
   return COPIED.test(path) ? `cat /${path}` : undefined;
 }
 

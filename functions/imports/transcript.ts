@@ -1,7 +1,10 @@
 import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
-import { type Draft, isKnown, onlyLines } from "./bundle.ts";
+import { printsNothing } from "../facts/several-commands.ts";
+import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
+import { withoutColors } from "./colors.ts";
 import { logSignOf } from "./log-lines.ts";
+import { byMachine, type Machine, ofLabel, ofPrompt } from "./machines.ts";
 import { isProse, isSentence } from "./prose.ts";
 import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
 
@@ -28,30 +31,44 @@ interface Section {
   /** 1-based line of the first line that it printed. */
   readonly from: number;
   readonly to: number;
+  readonly machine?: Machine | undefined;
   /** Further stretches of the same output. */
   readonly more?: readonly { readonly from: number; readonly to: number }[];
+}
+
+/** What is read together, and what was also seen on other machines, by machine. */
+export interface Transcript extends Draft {
+  readonly others: readonly Draft[];
 }
 
 /**
  * The outputs in a pasted text. Empty if it names no command and shows none. Pure, total, linear.
  * `named`: commands that the file's name may mean, for a text that names none.
  */
-export function readTranscript(text: string, file: string, named: readonly string[] = []): Draft {
-  const { lines, block, edges, unclosed } = blocksOf(text.replaceAll("\r\n", "\n").split("\n"));
+export function readTranscript(text: string, file: string, named: readonly string[] = []): Transcript {
+  const { lines, block, edges, unclosed } = blocksOf(withoutColors(text.replaceAll("\r\n", "\n")).split("\n"));
   const sections: Section[] = [];
   const commands = new Set<number>();
   let target: string | undefined;
   const meant = named.find(isKnown);
   // a file that is named after a command is its output from the first line on, unless a prompt says otherwise
-  let open: { command: string; from: number } | undefined = meant === undefined ? undefined : { command: meant, from: 1 };
+  let open: { command: string; from: number; machine?: Machine | undefined } | undefined = meant === undefined ? undefined : { command: meant, from: 1 };
+  // the block whose first line is a command without a prompt: further ones have none either
+  let bare = 0;
   // how deep in shells of other namespaces
   const shells: boolean[] = [];
-  const close = (to: number): void => {
-    if (open !== undefined && to >= open.from) sections.push({ ...open, to });
+  const heads = promptHeads(lines);
+  let machine: Machine | undefined;
+  const machines: (Machine | undefined)[] = [];
+  const close = (end: number): void => {
+    const to = heads.has(lines[end - 1] ?? "") ? end - 1 : end;
+    if (open !== undefined && (to >= open.from || printsNothing(open.command))) sections.push({ ...open, to });
     open = undefined;
   };
   const isBlank = (from: number, to: number): boolean => lines.slice(from, to).every((line) => line.trim() === "");
   lines.forEach((line, i) => {
+    if (block[i] === 0) machine = ofLabel(line) ?? machine;
+    machines[i] = machine;
     if (line.length > 4000) return;
     const node = NODE.exec(line)?.[1];
     if (node !== undefined) target = node;
@@ -61,7 +78,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
       const above = begins && open !== undefined && isBlank(open.from - 1, i) ? open : undefined;
       if (above === undefined) close(i);
       const command = above?.command ?? (begins ? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i)) : undefined);
-      if (command !== undefined) open = { command, from: edges.has(i) ? i + 2 : i + 1 };
+      if (command !== undefined) open = { command: machine?.pod === true ? inPod(command) : command, from: edges.has(i) ? i + 2 : i + 1, machine };
     }
     if (edges.has(i)) return;
     if (EMPTY_PROMPT.test(line)) {
@@ -75,16 +92,19 @@ export function readTranscript(text: string, file: string, named: readonly strin
         ? unmarked(line.slice(prompt[0].length))
         : isPromptLine(line)
           ? plausible(unmarked(withoutPrompt(line)))
-          : (headingOf(line, open) ?? (first && isTyped(line.trim()) ? line.trim() : undefined));
+          : (headingOf(line, open) ?? ((first || (bare !== 0 && block[i] === bare)) && isTyped(line.trim()) ? line.trim() : undefined));
     if (typed === undefined) return;
+    if (first && prompt === null && typed === line.trim()) bare = block[i] ?? 0;
     commands.add(i);
     close(i);
     target ??= prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
+    const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
+    if (host !== undefined) machine = ofPrompt(host);
     const inner = commandLine(typed);
     if (typed === "exit" || typed === "logout") shells.pop();
     else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
       shells.push(inner.foreign || /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed));
-    else open = { command: shells.includes(true) ? `nsenter -t 0 -n ${typed}` : typed, from: i + 2 };
+    else open = { command: shells.includes(true) || machine?.pod === true ? inPod(typed) : typed, from: i + 2, machine };
   });
   close(lines.length);
   const told = sections.map((section) => (block[section.from - 1] === 0 ? { ...section, to: beforeSentence(lines, section) } : section));
@@ -100,18 +120,41 @@ export function readTranscript(text: string, file: string, named: readonly strin
     stop: (i) => edges.has(i) || commands.has(i) || /^[ \t]{0,8}\$ \S/.test(lines[i] ?? "") || EMPTY_PROMPT.test(lines[i] ?? ""),
     block: (i) => block[i] ?? 0,
   });
+  const found = unnamed.map((section) => {
+    const at = machines[section.from - 1];
+    return { ...section, machine: at, command: at?.pod === true ? inPod(section.command) : section.command };
+  });
+  const output = ({ command, from, to, more = [] }: Section): DraftOutput => ({
+    command,
+    file,
+    text: printed(onlyLines(more.length === 0 ? lines : keeping(lines, [{ from, to }, ...more]), from, withoutTail(lines, from, more.at(-1)?.to ?? to))),
+    // the end of a block that nobody closed was cut off; of a log there is always more
+    truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && isListing(command),
+  });
+  const [together, ...others] = byMachine([...told, ...joined(found)].sort((a, b) => a.from - b.from));
   return {
     target,
-    outputs: [...told, ...joined(unnamed)]
-      .sort((a, b) => a.from - b.from)
-      .map(({ command, from, to, more = [] }) => ({
-        command,
-        file,
-        text: printed(onlyLines(more.length === 0 ? lines : keeping(lines, [{ from, to }, ...more]), from, withoutTail(lines, from, more.at(-1)?.to ?? to))),
-        // the end of a block that nobody closed was cut off; of a log there is always more
-        truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && isListing(command),
-      })),
+    outputs: together?.outputs.map(output) ?? [],
+    others: others.map(({ name, outputs }) => ({ target: name, outputs: outputs.map(output) })),
   };
+}
+
+/** A command that another network namespace than the node's answered. */
+const inPod = (command: string): string => (commandLine(command).foreign ? command : `nsenter -t 0 -n ${command}`);
+
+/**
+ * The upper lines of prompts of two lines (`user in ~/work` above `$ ip rule`): the same above several prompts, and the first time with nothing before it that it
+ * could be the end of.
+ */
+function promptHeads(lines: readonly string[]): ReadonlySet<string> {
+  const seen = new Map<string, number>();
+  for (let i = 0; i + 1 < lines.length; i++) {
+    const line = lines[i] ?? "";
+    if (line.trim() === "" || line.length > 200 || !/^[ \t]{0,8}[$#%❯➜λ] \S/.test(lines[i + 1] ?? "")) continue;
+    const known = seen.get(line);
+    if (known !== undefined || ((lines[i - 1] ?? "").trim() === "" && signOf(line) === undefined)) seen.set(line, (known ?? 0) + 1);
+  }
+  return new Set([...seen].flatMap(([line, count]) => (count > 1 ? [line] : [])));
 }
 
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
@@ -163,7 +206,9 @@ const PIECES = /^(?:iptables -S|conntrack -L)(?: \| …)?$/;
 function joined(sections: readonly Section[]): Section[] {
   const all: Section[] = [];
   for (const section of sections) {
-    const place = all.findIndex(({ command }) => command === section.command && (LOGS.test(command) || PIECES.test(command)));
+    const place = all.findIndex(
+      ({ command, machine }) => command === section.command && machine?.name === section.machine?.name && (LOGS.test(command) || PIECES.test(command)),
+    );
     const first = all[place];
     if (first === undefined) all.push(section);
     else all[place] = { ...first, more: [...(first.more ?? []), section] };

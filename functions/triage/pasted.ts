@@ -119,20 +119,20 @@ async function readFile(ports: Ports, id: string, number: number, file: SharedFi
 
 function isOutput(ports: Ports, text: string): Promise<boolean> {
   try {
-    return Promise.resolve(ports.importer.text(text).outputs.length > 0);
+    return Promise.resolve(ports.importer.text(text).length > 0);
   } catch {
     return Promise.resolve(false);
   }
 }
 
 async function readText(ports: Ports, id: string, text: string): Promise<Read> {
-  let capture: Capture;
+  let captures: readonly Capture[];
   try {
-    capture = ports.importer.text(text);
+    captures = ports.importer.text(text);
   } catch (error) {
     return { ok: false, name: PASTED, reason: (error as Error).message };
   }
-  return keep(ports, id, "text", PASTED, [capture], { bytes: new TextEncoder().encode(text).length, sha256: sha256(text) });
+  return keep(ports, id, "text", PASTED, captures, { bytes: new TextEncoder().encode(text).length, sha256: sha256(text) });
 }
 
 /** Keeps the captures in the store. A node's name comes from a stranger's file: only what a name may hold is left of it. */

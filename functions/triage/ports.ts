@@ -666,8 +666,8 @@ export interface Imported {
 export interface Importer {
   /** Fetches a file and reads it. Throws an Error whose message is a sentence for people; `retryable` where waiting may help. */
   file(file: SharedFile): Promise<Imported>;
-  /** Reads a pasted text. Throws in the same way. */
-  text(text: string): Capture;
+  /** Reads a pasted text: one capture, and one more for each further machine on which the same was asked. Throws in the same way. */
+  text(text: string): readonly Capture[];
 }
 
 // ---- store -------------------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Capture } from "../../functions/facts/capture.ts";
+import { pastedCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import type { Diagnosis } from "../../functions/rules/diagnosis.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
@@ -8,7 +10,8 @@ import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 
 /**
  * The blind cases: captures written without a look at the rules, by <fault-id>/<case> or healthy/<case>. `expect.json` names the fault (`{"cause": "<rule>"}`)
- * or says that there is none (`{"cause": null}`). `node test/blind/run.ts [WORD…]` prints what netcheck says of each case whose path holds one of the words.
+ * or says that there is none (`{"cause": null}`). A case is a capture, or one text as somebody pasted it: `paste.txt`.
+ * `node test/blind/run.ts [WORD…]` prints what netcheck says of each case whose path holds one of the words.
  */
 export interface BlindResult {
   /** <fault-id>/<case>. */
@@ -33,6 +36,12 @@ function blindCases(): string[] {
     .filter((name) => existsSync(join(here, name, "expect.json")));
 }
 
+/** The capture of a case; further ones of other machines that a text shows. */
+export async function blindCaptures(folder: string): Promise<[Capture, ...Capture[]]> {
+  const paste = join(folder, "paste.txt");
+  return existsSync(paste) ? pastedCaptures(readFileSync(paste, "utf8"), "paste.txt", folder) : [await readCaptureFiles(folder)];
+}
+
 /** Diagnoses every case whose name holds one of `words` (all, if there are none). */
 export async function runBlind(words: readonly string[] = []): Promise<BlindResult[]> {
   const catalogue = loadCatalogue(runbooks, { tolerant: true });
@@ -41,8 +50,8 @@ export async function runBlind(words: readonly string[] = []): Promise<BlindResu
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
     const folder = join(here, name);
     const { cause } = JSON.parse(readFileSync(join(folder, "expect.json"), "utf8")) as { cause: string | null };
-    const diagnosis = diagnose(await readCaptureFiles(folder), catalogue, name, () => performance.now());
-    results.push({ name, expected: cause, diagnosis });
+    const [diagnosis, ...others] = (await blindCaptures(folder)).map((capture) => diagnose(capture, catalogue, name, () => performance.now())) as [Diagnosis];
+    results.push({ name, expected: cause, diagnosis: { ...diagnosis, causes: [diagnosis, ...(others as Diagnosis[])].flatMap(({ causes }) => causes) } });
   }
   return results;
 }

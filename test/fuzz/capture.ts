@@ -14,6 +14,7 @@ import { diagnose } from "../../functions/rules/diagnose.ts";
 import { fixtureNames, mustBeQuiet, readCase } from "../../functions/rules/fixtures.ts";
 import type { Catalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { blindCaptures } from "../blind/run.ts";
 import { type Mutation, mutated, mutation } from "./mutation.ts";
 
 /** A capture in which nothing is wrong, by "<rule>/<case>" or "healthy/<case>". */
@@ -35,7 +36,7 @@ export async function quietCaptures(runbooks: string, rules: Iterable<string>): 
   }
   for (const name of readdirSync(blind).sort()) {
     const { cause } = JSON.parse(readFileSync(join(blind, name, "expect.json"), "utf8")) as { cause: string | null };
-    if (cause === null) all.push({ name: `healthy/${name}`, capture: await readCaptureFiles(join(blind, name)) });
+    if (cause === null) all.push({ name: `healthy/${name}`, capture: (await blindCaptures(join(blind, name)))[0] });
   }
   return all;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { commandLine } from "../../functions/facts/command.ts";
 import { withoutHostPrefix } from "../../functions/imports/host-prefix.ts";
-import { pastedCapture } from "../../functions/imports/index.ts";
+import { pastedCaptures } from "../../functions/imports/index.ts";
 
 test("pdsh and clush run what stands behind their options", () => {
   expect(commandLine("pdsh -w node7 'ip route'").argv).toEqual(["ip", "route"]);
@@ -25,6 +25,6 @@ test("the answers of several machines, and outputs of other commands, stay as th
 });
 
 test("a pasted session of pdsh is read as one on the machine itself", () => {
-  const capture = pastedCapture("[root@admin ~]# pdsh -w node7 'sysctl net.ipv4.ip_forward'\nnode7: net.ipv4.ip_forward = 0\n", "paste.txt", "paste.txt");
+  const capture = pastedCaptures("[root@admin ~]# pdsh -w node7 'sysctl net.ipv4.ip_forward'\nnode7: net.ipv4.ip_forward = 0\n", "paste.txt", "paste.txt")[0];
   expect(capture.outputs.map(({ text }) => text.trim())).toEqual(["net.ipv4.ip_forward = 0"]);
 });

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Capture, Output } from "../../functions/facts/capture.ts";
-import { pastedCapture, readCaptures } from "../../functions/imports/index.ts";
+import { pastedCaptures, readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
@@ -168,7 +168,7 @@ describe("cilium sysdump", () => {
 });
 
 describe("pasted text", () => {
-  const read = (text: string) => pastedCapture(text, "paste.txt", "paste.txt");
+  const read = (text: string) => pastedCaptures(text, "paste.txt", "paste.txt")[0];
   const commands = (text: string) => read(text).outputs.map(({ command, text: printed }) => [command, printed.trim()]);
 
   test("a session with prompts, remarks, and shells in pods", () => {
@@ -259,7 +259,7 @@ Any ideas?
     ["net.ipv4.ip_forward = 0", "sysctl -a"],
     ["2: eth0: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc", "ip addr"],
     ["10.0.0.7 dev eth0 lladdr 02:00:00:00:00:07 STALE", "ip neigh"],
-    ["10.0.0.7 dev eth0 src 10.0.0.4 uid 0", "ip route"],
+    ["10.0.0.7 dev eth0 src 10.0.0.4 uid 0", "ip route get 10.0.0.7"],
     ["Netid State  Recv-Q Send-Q Local Address:Port", "ss -lntup"],
     ["LISTEN 0      4096   0.0.0.0:22   0.0.0.0:*", "ss -lntp"],
     ["CLOSE-WAIT 1      0   10.0.0.4:8080   10.0.0.9:41230", "ss -tnp"],

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { logRuns } from "../../functions/imports/log-lines.ts";
 
 const runs = (text: string) =>
@@ -16,6 +16,17 @@ test.each([
   ["fw-dropped: IN=cni0 OUT= PHYSIN=veth0a1b2c3d MAC=02:00 SRC=10.9.1.14 DST=192.0.2.9 LEN=60 TTL=64 PROTO=TCP SPT=49720 DPT=10250", "dmesg"],
   ["[UFW BLOCK] IN=ens5 OUT=ens5 SRC=10.9.1.14 DST=192.0.2.9 LEN=60 TTL=64 PROTO=TCP SPT=49720 DPT=10250", "dmesg"],
   ["[Sat Nov 21 03:51:28 2026] nf_conntrack: table full, dropping packet", "dmesg -T"],
+  ["kern  :warn  : [12345.678901] nf_conntrack: table full, dropping packet", "dmesg"],
+  ["<4>[12345.678901] nf_conntrack: table full, dropping packet", "dmesg"],
+  ["[Nov21 03:51] nf_conntrack: table full, dropping packet", "dmesg -H"],
+  ["[  +4.912310] nf_conntrack: table full, dropping packet", "dmesg -H"],
+  ["2026-11-21T03:51:28,678901+00:00 nf_conntrack: table full, dropping packet", "dmesg --time-format iso"],
+  ['{"__REALTIME_TIMESTAMP":"1795233088000000","_TRANSPORT":"kernel","MESSAGE":"…"}', "journalctl -o json"],
+  ["[pod/kube-proxy-x7k2p/kube-proxy] E1121 03:51:28.612345       1 x.go:1] …", "kubectl logs"],
+  ["Another app is currently holding the xtables lock; still 4s 0us time ahead to have a chance to grab the lock...", "kubectl logs"],
+  ["Failed to delete stale service IP 10.96.0.10 connections, error: …", "kubectl logs kube-proxy"],
+  ["  Ready            False   Sat, 21 Nov 2026 03:51:28 +0000   Sat, 21 Nov 2026 03:40:02 +0000   KubeletNotReady   …", "kubectl describe node"],
+  ['    "lastCNILoadStatus": "cni config load failed: no network config found in /etc/cni/net.d",', "crictl info"],
   ["nf_conntrack: nf_conntrack: table full, dropping packet", "dmesg"],
   ["neighbour: arp_cache: neighbor table overflow!", "dmesg"],
   ["Nov 21 03:51:28 node1 kernel: neighbour: arp_cache: neighbor table overflow!", "journalctl"],
@@ -85,4 +96,21 @@ test("only what nothing else claims is looked at, and a stop ends a run", () => 
     { command: "dmesg", from: 2, to: 2 },
     { command: "dmesg", from: 3, to: 3 },
   ]);
+});
+
+describe("whose log it is, the line above may tell", () => {
+  const LINE = "E1121 03:51:28.612345       1 reflector.go:138] k8s.io/client-go/informers/factory.go:134: Failed to watch *v1.Service: Unauthorized";
+  test.each([
+    ["kube-proxy logs:", "kubectl logs kube-proxy"],
+    ["**kube-proxy pod log**", "kubectl logs kube-proxy"],
+    ["Here are the logs of kube-proxy on the broken node", "kubectl logs kube-proxy"],
+    ["Here is the error message of kube-proxy :", "kubectl logs kube-proxy"],
+    ["kube-proxy.ERROR logs", "kubectl logs kube-proxy"],
+    ["### Logs from the flanneld", "kubectl logs flanneld"],
+    ["I restarted kube-proxy, and the ingress controller says:", "kubectl logs"],
+    ["logs of kube-proxy-exporter", "kubectl logs"],
+    ["My cluster:", "kubectl logs"],
+  ])("%s", (above, command) => {
+    expect(runs(`${above}\n\n${LINE}`)).toEqual([[command, 3, 3]]);
+  });
 });

@@ -66,7 +66,7 @@ test("a secret in a shared file is nowhere in the capture", async () => {
     },
   });
   const [shared] = (await file({ name: "session.txt" })).captures;
-  for (const capture of [shared, text(session)]) {
+  for (const capture of [shared, ...text(session)]) {
     expect(capture?.redacted).toBe(2);
     expect(JSON.stringify(capture)).not.toMatch(/hunter22|ACME/);
     expect(capture?.outputs[1]?.text.trim()).toBe("default via 10.0.0.1 dev eth0");
@@ -97,9 +97,11 @@ test("nothing is left of a file that could not be fetched", async () => {
 
 test("pasted text is a capture, or a sentence", () => {
   const { text } = sharedImporter({ directory, fetch: () => Promise.resolve(known) });
-  expect(text("root@node7:~# ip route\ndefault via 10.0.0.1 dev eth0\n")).toMatchObject({
-    target: "node7",
-    outputs: [{ command: "ip route", file: "pasted" }],
-  });
+  expect(text("root@node7:~# ip route\ndefault via 10.0.0.1 dev eth0\n")).toMatchObject([
+    {
+      target: "node7",
+      outputs: [{ command: "ip route", file: "pasted" }],
+    },
+  ]);
   expect(() => text("hello\nthere")).toThrow(/^the message: netcheck found no output/);
 });

@@ -20,7 +20,36 @@ describe("outputs that no command names", () => {
     ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
     ["links in brief", ["flannel.1        DOWN           a6:1f:02:5c:77:0e <BROADCAST,MULTICAST>"], "ip -br link"],
     ["addresses in brief", ["ens5             UP             10.9.0.17/24 fe80::4c:1/64"], "ip -br addr"],
+    ["addresses, each in one line", ["2: ens5    inet 10.9.0.17/24 scope global ens5\\       valid_lft forever preferred_lft forever"], "ip -o addr"],
+    ["keys of /proc as grep shows them", ["/proc/sys/net/ipv4/conf/ens5/rp_filter:2"], "grep -r . /proc/sys/net"],
+    ["what routes think of interfaces", ["inet ens5 forwarding on rp_filter loose mc_forwarding off proxy_neigh off"], "ip netconf"],
+    ["sockets without a headline", ["udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*"], "ss -lntup"],
+    ["how many sockets there are", ["sockets: used 412", "TCP: inuse 31 orphan 0 tw 8 alloc 60 mem 4"], "cat /proc/net/sockstat"],
+    ["counters of IPv6", ["Ip6InReceives                   \t331"], "cat /proc/net/snmp6"],
+    ["sets", ["create cali40s:abc hash:net family inet hashsize 1024 maxelem 1048576", "add cali40s:abc 10.9.4.7"], "ipset save"],
+    [
+      "what Cilium's monitor saw",
+      ["xx drop (Policy denied) flow 0x9a2c46f0 to endpoint 77, ifindex 31, file bpf_lxc.c:2001, , identity 21873->9: 10.0.3.7:41352 -> 10.0.9.9:443 tcp SYN"],
+      "cilium monitor",
+    ],
+    ["an answer from IPv6", ["PING fd00:9::1(fd00:9::1) 56 data bytes"], "ping node"],
+    ["modules of BusyBox", ["Module                  Size  Used by    Not tainted"], "lsmod"],
+    [
+      "a bond, its members behind blank lines",
+      [
+        "Ethernet Channel Bonding Driver: v5.15.0-91-generic",
+        "",
+        "Bonding Mode: fault-tolerance (active-backup)",
+        "",
+        "Slave Interface: eno1",
+        "Link Failure Count: 3",
+      ],
+      "cat /proc/net/bonding/bond0",
+    ],
     ["routes", ROUTES, "ip route"],
+    ["routes with their types", ROUTES.map((route) => `unicast ${route}`), "ip route"],
+    ["the route to one address, which it names", ["10.9.4.7 via 10.9.0.1 dev ens5 src 10.9.0.17 uid 0", "    cache"], "ip route get 10.9.4.7"],
+    ["messages of ICMP first", ["IcmpMsg:", "    InType8: 2", "Udp:", "    17 packets received"], "netstat -s"],
     ["routes of net-tools without the first headline", ["Destination     Gateway         Genmask         Flags Metric Ref    Use Iface"], "route -n"],
     ["policy rules", ["512:\tfrom all to 10.9.4.7 lookup main"], "ip rule"],
     ["neighbours", ["10.9.0.1 dev ens5 lladdr 0a:1b:2c:3d:4e:5f STALE"], "ip neigh"],
@@ -47,8 +76,16 @@ describe("outputs that no command names", () => {
       ["local 10.9.0.17 dev ens5 table local proto kernel scope host", "::1 dev lo proto kernel metric 256 pref medium"],
       "ip route show table all",
     ],
+    ["a part of Cilium's status", ["KubeProxyReplacement Details:", "  Status:                 False", "  Socket LB:              Enabled"], "cilium status"],
     ["neighbours with their uses", ["10.9.0.1 dev ens5 lladdr 0a:1b:2c:3d:4e:5f ref 1 used 11/6/6 probes 1 REACHABLE"], "ip neigh"],
-    ["ports of a bridge", ["2: ens3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master br-ens3 state forwarding priority 32 cost 100"], "bridge -d link"],
+    [
+      "ports of a bridge",
+      [
+        "2: ens3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master br-ens3 state forwarding priority 32 cost 100",
+        "9: br-ens3: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master br-ens3 br-ens3",
+      ],
+      "bridge -d link",
+    ],
     ["features of a device, which they name", ["Features for bond0:", "rx-checksumming: on"], "ethtool -k bond0"],
     ["counters of the kernel in sections", ["Ip:", "    3405107 total packets received", "Tcp:", "    17 active connection openings"], "netstat -s"],
     ["interfaces of net-tools", ["ens5: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9001"], "ifconfig"],
@@ -56,7 +93,9 @@ describe("outputs that no command names", () => {
     ["nameservers", ["nameserver 127.0.0.53"], "cat /etc/resolv.conf"],
     ["a capture of packets", ["03:26:08.830155 IP 10.9.1.192.38530 > 10.9.175.29.7800: Flags [S], seq 1582609996, win 64860, length 0"], "tcpdump -n"],
   ])("%s", (_, lines, command) => {
-    expect(outputsOf([PROSE, "```", ...lines, "```", PROSE])).toEqual([[command, ...lines.map((line, i) => `${i + 3}: ${line.trim()}`)]]);
+    expect(outputsOf([PROSE, "```", ...lines, "```", PROSE])).toEqual([
+      [command, ...lines.flatMap((line, i) => (line === "" ? [] : [`${i + 3}: ${line.trim()}`]))],
+    ]);
     expect(outputsOf(lines)[0]?.[0]).toBe(command);
   });
 
@@ -78,6 +117,19 @@ describe("outputs that no command names", () => {
   test("what a file shows may be anything; what another tool printed is not looked at", () => {
     expect(outputsOf(["$ cat routes-of-node7.txt", ...ROUTES]).map(([command]) => command)).toEqual(["cat routes-of-node7.txt", "ip route"]);
     expect(outputsOf(["$ kubectl get pods --all-nodes", ...ROUTES]).map(([command]) => command)).toEqual(["kubectl get pods --all-nodes"]);
+  });
+
+  test("saved tables belong to the program that signed above the first one, until it signs another time", () => {
+    const table = (name: string) => [`*${name}`, ":FORWARD DROP [0:0]", "-A FORWARD -j ACCEPT", "COMMIT", "# Completed on Sun Nov 22 06:02:05 2026"];
+    const dump = (program: string, ...names: string[]) =>
+      names.flatMap((name) => [`# Generated by ${program} v1.8.9 (nf_tables) on Sun Nov 22 06:02:05 2026`, ...table(name)]);
+    const commands = (...lines: string[]) => outputsOf(lines).map(([command]) => command);
+    expect(commands(...dump("iptables-save", "nat", "filter"))).toEqual(["iptables-save"]);
+    expect(commands(...dump("iptables-save", "filter"), ...dump("ip6tables-save", "filter", "nat"))).toEqual(["iptables-save", "ip6tables-save"]);
+    expect(commands(...dump("ebtables-save", "filter"))).toEqual(["ebtables-save"]);
+    expect(commands(...dump("iptables-nft-save", "filter", "nat"))).toEqual(["iptables-nft-save"]);
+    // a second time: another state
+    expect(commands(...dump("iptables-save", "nat", "filter"), ...dump("iptables-save", "nat", "filter"))).toEqual(["iptables-save", "iptables-save"]);
   });
 
   test("single rules and flows, and the lines of a log, are pieces of one output", () => {
@@ -212,6 +264,28 @@ test("whatever stands in it: nothing throws, every line is quoted as it stands a
     }),
     { numRuns: 500, seed: 7 },
   );
+});
+
+test("a block of HTML, and a line of a log in a sentence", () => {
+  const routes = ROUTES.map((route, i) => `${i + 2}: ${route}`);
+  expect(outputsOf(["<pre>", ...ROUTES, "</pre>", PROSE])).toEqual([["ip route", ...routes]]);
+  expect(outputsOf(["<pre><code>", ...ROUTES, "</code></pre>", PROSE])).toEqual([["ip route", ...routes]]);
+  const entry = "E0114 09:12:44.120931       1 proxier.go:884] Failed to execute iptables-restore";
+  expect(outputsOf([`Since then kube-proxy reports \`${entry}\` all the time.`])).toEqual([["kubectl logs kube-proxy", `1: ${entry}`]]);
+  expect(outputsOf([`we see \`kube-proxy-x2k4d kube-proxy ${entry}\` in stern`])).toEqual([["stern .", `1: kube-proxy-x2k4d kube-proxy ${entry}`]]);
+  // what somebody looked for
+  expect(outputsOf(["I do not see `nf_conntrack: table full, dropping packet` in the log."])).toEqual([]);
+});
+
+test("commands without prompts in one block, and a sentence that announces the next output", () => {
+  const typed = ["ip rule", "0:\tfrom all lookup local", "", "ip route get 10.9.0.1", "RTNETLINK answers: Network is unreachable"];
+  expect(outputsOf([PROSE, "```", ...typed, "```"])).toEqual([
+    ["ip rule", "4: 0:\tfrom all lookup local"],
+    ["ip route get 10.9.0.1", "7: RTNETLINK answers: Network is unreachable"],
+  ]);
+  const rules = ["-A FORWARD -i lo -j ACCEPT", "-A FORWARD -j REJECT --reject-with icmp-host-prohibited"];
+  const text = ["kubectl get services", "NAME   TYPE   CLUSTER-IP", "", "I discovered incorrectly built forward chain in filter table:", "", ...rules];
+  expect(outputsOf(text).map(([command]) => command)).toEqual(["kubectl get services", "iptables -S | …"]);
 });
 
 test("the time grows with the lines", () => {

@@ -153,6 +153,14 @@ test("words beside a file are only words; outputs beside it are read as well", a
   expect([...both.chat.posts.keys()]).toEqual(["inc-1/root", "inc-1/diagnosis-1", "inc-1/diagnosis-2"]);
 });
 
+test("the same asked of two nodes in one text: two diagnoses, the worse one first", async () => {
+  const at = bench();
+  await at.paste({ text: `root@good1:~# iptables-save -c\n# Completed on Sun Nov 22 05:00:00 2026\nroot@bad2:~# iptables-save -c\n${saved}` });
+  expect([...at.chat.posts.keys()]).toEqual(["inc-1/root", "inc-1/diagnosis-1", "inc-1/diagnosis-2"]);
+  expect(at.chat.data("inc-1/diagnosis-1")).toMatchObject({ target: "bad2", cause: { rule: "kube-forward-before-cilium" } });
+  expect(at.chat.data("inc-1/diagnosis-2")).toMatchObject({ target: "good1", cause: null });
+});
+
 test("nothing but a mention: help, whispered, and nothing on record", async () => {
   const at = bench();
   await at.paste({ problem: '"what is wrong?" has more than one word' });

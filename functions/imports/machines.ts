@@ -1,0 +1,54 @@
+import { isKnown } from "./bundle.ts";
+
+/**
+ * Which machine an output is of, where a text shows several: the good node beside the bad one, and a pod's view beside its node's. Prompts tell it, and labels
+ * above the blocks (`On the working node:`).
+ */
+
+/** Names of machines in a text. */
+export type Machine =
+  /** As a prompt or a label has it. */
+  | { readonly name: string; readonly pod?: undefined }
+  /** The inside of a pod or a container: nothing in it is the node's. */
+  | { readonly pod: true; readonly name?: undefined };
+
+/** A pod of a Deployment or a DaemonSet; a container of Docker. The last letters of a generated name are no vowels. */
+const POD = /-[a-z0-9]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$|-[bcdfghjklmnpqrstvwxz2456789]{5}$|^[0-9a-f]{12}$/;
+
+/** The machine that a prompt names. */
+export const ofPrompt = (host: string): Machine => (POD.test(host) ? { pod: true } : { name: shortName(host) });
+
+const shortName = (host: string): string => (/^\d/.test(host) ? host : (host.split(".")[0] ?? host)).toLowerCase();
+
+/** A line that only says whose the next outputs are: a heading, bold, or with a colon behind it. */
+const LABEL = /^[ \t]{0,4}(?:#{1,6} |[-*+] )?(\*{0,2})((?:[\w.()'-]{1,40} ){0,5}[\w.()'-]{1,60})(:?)\1(:?)[ \t]{0,4}$/;
+const NODE_WORD = /\b(?:nodes?|hosts?|machine|server|workers?|masters?|vm|instance|peer)[-_]?\d{0,4}\b/i;
+const POD_WORD = /\b(?:pods?|containers?|busybox|netshoot|netns)\b/i;
+
+/** The machine that a label names; undefined if the line is none. */
+export function ofLabel(line: string): Machine | undefined {
+  const [whole, bold = "", words = "", ...colons] = line.length > 120 ? [] : (LABEL.exec(line) ?? []);
+  if (whole === undefined || !(bold === "**" || colons.includes(":") || /^[ \t]{0,4}#/.test(whole))) return undefined;
+  if (NODE_WORD.test(words)) return { name: words.toLowerCase().replaceAll(/[^a-z0-9.-]+/g, "-") };
+  return POD_WORD.test(words) ? { pod: true } : undefined;
+}
+
+interface Output {
+  readonly command: string;
+  readonly machine?: Machine | undefined;
+}
+
+/**
+ * The outputs of a text by machine. What several machines show is read together, because one often explains the other (an address here, the neighbour entry for it
+ * there); but the same command again on another machine is no second look at the first one. Each machine of which there is such an output is read by itself, too.
+ * The first list is the one that is read together.
+ */
+export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
+  const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
+  const main = known[0]?.machine?.name;
+  const seen = new Set(outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => command));
+  const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen.has(output.command);
+  const others = new Set(known.filter(repeated).map(({ machine }) => machine?.name));
+  const together = outputs.filter((output) => !repeated(output));
+  return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { pastedCaptures } from "../../functions/imports/index.ts";
+import { ofLabel, ofPrompt } from "../../functions/imports/machines.ts";
+import { readTranscript } from "../../functions/imports/transcript.ts";
+import { diagnose } from "../../functions/rules/diagnose.ts";
+import { catalogueOf } from "../triage/runbooks.ts";
+
+const catalogue = catalogueOf(undefined, ["conntrack-insert-failed"]);
+const read = (lines: readonly string[]) => pastedCaptures(lines.join("\n"), "paste.txt", "the paste");
+const commandsOf = (lines: readonly string[]) => read(lines).map(({ target, outputs }) => [target, ...outputs.map(({ command }) => command)]);
+
+const ROUTES = ["default via 10.9.0.1 dev ens5", "10.9.0.0/24 dev ens5 proto kernel scope link src 10.9.0.17"];
+const NEIGHBOURS = ["10.9.0.1 dev ens5 lladdr 0a:1b:2c:3d:4e:5f REACHABLE"];
+/** Lost races for conntrack entries since the node booted, which is no fault. */
+const lost = (count: number) => `cpu=0 found=10 invalid=7 insert=0 insert_failed=${count} drop=${count} early_drop=0 error=0 search_restart=0`;
+
+describe("the same command on two machines", () => {
+  test("is not asked twice of one: what differs between two nodes has not grown", () => {
+    const [good, bad, ...more] = read(["root@good1:~# conntrack -S", lost(5), "root@bad2:~# conntrack -S", lost(8000)]);
+    expect(more).toEqual([]);
+    expect([good.target, bad?.target]).toEqual(["good1", "bad2"]);
+    for (const capture of [good, bad]) expect(diagnose(capture as never, catalogue, "x", () => 0).causes).toEqual([]);
+    // of one node it has
+    const [twice] = read(["root@bad2:~# conntrack -S", lost(5), "root@bad2:~# conntrack -S", lost(8000)]);
+    expect(diagnose(twice, catalogue, "x", () => 0).causes.map(({ rule }) => rule)).toEqual(["conntrack-insert-failed"]);
+  });
+
+  test("told by labels above the blocks", () => {
+    expect(commandsOf(["On the working node:", "```", ...ROUTES, "```", "**Bad node**", "```", ...ROUTES, "```"])).toEqual([
+      ["pasted", "ip route"],
+      ["bad-node", "ip route"],
+    ]);
+  });
+
+  test("other commands of the other machine are read together with the first one's, and its own is read by itself, too", () => {
+    const lines = ["root@n1:~# ip route", ...ROUTES, "root@n2.dc1.example:~# ip neigh", ...NEIGHBOURS, "[root@n2 ~]# ip route", ...ROUTES];
+    expect(commandsOf(lines)).toEqual([
+      ["n1", "ip route", "ip neigh"],
+      ["n2", "ip neigh", "ip route"],
+    ]);
+    expect(commandsOf(lines.slice(0, 5))).toEqual([["n1", "ip route", "ip neigh"]]);
+  });
+});
+
+describe("the inside of a pod is not its node", () => {
+  test.each([
+    ["a prompt of a pod of a Deployment", "root@cart-6b7687dfdd-clrzf:/# ip route"],
+    ["a prompt of a container", "[root@4c01db0b339c /]# ip route"],
+  ])("%s", (_, prompt) => {
+    expect(readTranscript([prompt, ...ROUTES].join("\n"), "x").outputs[0]?.command).toBe("nsenter -t 0 -n ip route");
+  });
+
+  test.each(["Inside the pod:", "**In the container**", "### from the busybox pod"])("%s", (label) => {
+    expect(readTranscript([label, "```", ...ROUTES, "```"].join("\n"), "x").outputs[0]?.command).toBe("nsenter -t 0 -n ip route");
+    expect(readTranscript([label, "$ ip route", ...ROUTES].join("\n"), "x").outputs[0]?.command).toBe("nsenter -t 0 -n ip route");
+  });
+});
+
+test.each([
+  ["node1:", { name: "node1" }],
+  ["### Worker 2", { name: "worker-2" }],
+  ["- the pod's node:", { name: "the-pod-s-node" }],
+  ["Legolas node:", { name: "legolas-node" }],
+  ["pod:", { pod: true }],
+  // sentences, headings of other things, outputs
+  ["The node is not ready", undefined],
+  ["### What happened", undefined],
+  ["Expected behavior:", undefined],
+  ["eth0:", undefined],
+  ["Ip:", undefined],
+  ["    inet 10.9.0.17/24 scope global ens5", undefined],
+])("label %s", (line, machine) => expect(ofLabel(line)).toEqual(machine));
+
+test.each([
+  ["ip-10-0-1-23.ec2.internal", { name: "ip-10-0-1-23" }],
+  ["192.0.2.7", { name: "192.0.2.7" }],
+  ["worker-0", { name: "worker-0" }],
+  ["kube-proxy-x7k2p", { pod: true }],
+])("prompt of %s", (host, machine) => expect(ofPrompt(host)).toEqual(machine));
