@@ -23,6 +23,8 @@ const shortName = (host: string): string => (/^\d/.test(host) ? host : (host.spl
 /** A line that only says whose the next outputs are: a heading, bold, or with a colon behind it. */
 const LABEL = /^[ \t]{0,4}(?:#{1,6} |[-*+] )?(\*{0,2})((?:[\w.()'-]{1,40} ){0,5}[\w.()'-]{1,60})(:?)\1(:?)[ \t]{0,4}$/;
 const NODE_WORD = /\b(?:nodes?|hosts?|machine|server|workers?|masters?|vm|instance|peer)[-_]?\d{0,4}\b/i;
+/** What is told of pods from outside. */
+const ABOUT = /\b(?:logs?|events?|descri\w+|yaml|json|spec|manifest|status|list|definition|config\w*|cidrs?|address(?:es)?|ips?)\b/i;
 const POD_WORD = /\b(?:pods?|containers?|busybox|netshoot|netns)\b/i;
 
 /** The machine that a label names; undefined if the line is none. */
@@ -30,7 +32,7 @@ export function ofLabel(line: string): Machine | undefined {
   const [whole, bold = "", words = "", ...colons] = line.length > 120 ? [] : (LABEL.exec(line) ?? []);
   if (whole === undefined || !(bold === "**" || colons.includes(":") || /^[ \t]{0,4}#/.test(whole))) return undefined;
   if (NODE_WORD.test(words)) return { name: words.toLowerCase().replaceAll(/[^a-z0-9.-]+/g, "-") };
-  return POD_WORD.test(words) ? { pod: true } : undefined;
+  return POD_WORD.test(words) && !ABOUT.test(words) ? { pod: true } : undefined;
 }
 
 interface Output {

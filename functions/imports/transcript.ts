@@ -140,7 +140,8 @@ export function readTranscript(text: string, file: string, named: readonly strin
 }
 
 /** A command that another network namespace than the node's answered. */
-const inPod = (command: string): string => (commandLine(command).foreign ? command : `nsenter -t 0 -n ${command}`);
+const inPod = (command: string): string =>
+  commandLine(command).foreign || LOGS.test(command) || /^(?:kubectl|oc|crictl|docker) /.test(command) ? command : `nsenter -t 0 -n ${command}`;
 
 /**
  * The upper lines of prompts of two lines (`user in ~/work` above `$ ip rule`): the same above several prompts, and the first time with nothing before it that it
@@ -197,7 +198,7 @@ function isFree(command: string | undefined): "all" | "logs" | "nothing" {
   return isKnown(command) || commandLine(command).foreign ? "nothing" : "logs";
 }
 
-const LOGS = /^(?:dmesg|journalctl|kubectl (?:logs|describe|get events))\b/;
+const LOGS = /^(?:dmesg|journalctl|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
 const isListing = (command: string): boolean => !LOGS.test(command);
 
 /** Lines of one log, and single rules and flows, are quoted piece by piece; of other outputs a second one is another state of the node, or another node. */

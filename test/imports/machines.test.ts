@@ -64,6 +64,8 @@ test.each([
   ["pod:", { pod: true }],
   // sentences, headings of other things, outputs
   ["The node is not ready", undefined],
+  ["CoreDNS pod log:", undefined],
+  ["**Pod description**", undefined],
   ["### What happened", undefined],
   ["Expected behavior:", undefined],
   ["eth0:", undefined],
