@@ -269,7 +269,7 @@ function afterOptions(argv: readonly string[], withValue: readonly string[]): st
  * Gentoo), `n1 [~]$ ` (k3OS), `worker/4d1c:/var# ` (BOSH), `sh-4.4# `, `$ `, `# `, with the sign that a block of code marked as a patch gives them (`+n1:~# `), and the signs of prompts
  * that people adorn (`➜  ~ `, `❯ `, `node1 ➜  `).
  */
-const HOST = String.raw`[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
+const HOST = String.raw`[\w.-]{1,64}@[\w.*-]{1,64}(?::[^\s#$%]{0,80}|[ \t][~/][^\s#$%]{0,80})?`;
 const PROMPT = new RegExp(
   String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{0,64}(?:/[\w-]{1,64})?:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^(?:[\w.@-]{1,64}[ \t]{1,4})?[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
 );

@@ -16,7 +16,7 @@ export interface Blocks {
   readonly unclosed: number;
 }
 
-const OPENING = /^[ \t]{0,8}(`{3,8}|~{3,8})(.*)$/;
+const OPENING = /^[ \t]{0,8}(`{3,8}|~{3,8}|`(?=[ \t]{0,4}$))(.*)$/;
 const PRE = /^[ \t]{0,8}<pre>(?:<code>)?(.*)$/i;
 /** What stands behind the fence and is no output: the language. */
 const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
@@ -27,6 +27,8 @@ const ESCAPED = /^[ \t]{0,4}\\(?=[#$>] {1,4}\S)/;
 /** A line that is all code, also in a list. */
 const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
 
+/** A line of an output that the person made bold. */
+const BOLD = /^\*\*([^*\s](?=[^*]{0,300}\d)[^*]{0,300}[^*\s:])\*\*[ \t]{0,4}$/;
 const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
 
 /** Takes the text's markup apart. Pure, total, linear. */
@@ -55,7 +57,8 @@ export function blocksOf(given: readonly string[]): Blocks {
       lines[i] = line.slice(0, end);
       if (lines[i]?.trim() === "") edges.add(i);
       fence = "";
-    } else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? line;
+    } else if (line.startsWith("**")) lines[i] = BOLD.exec(line)?.[1] ?? line;
+    else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? line;
     else if (looked) lines[i] = line.replace(ESCAPED, "");
   }
   return { lines: lines.map((line) => wrappedLog(line) ?? line), block, edges, unclosed: fence === "" ? 0 : count };

@@ -16,4 +16,4 @@ const ANNOUNCEMENT = /^(?:I|[Ww]e|Here|This|These|Then|After|But|And|So|My|Our) 
 /** True for a line that people wrote, not a program. */
 export const isSentence = (line: string): boolean =>
   line.length < 4000 &&
-  (ANNOUNCEMENT.test(line) || (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^#{1,6} [A-Z]|\p{Script=Han}{6}/u.test(line)));
+  (ANNOUNCEMENT.test(line) || (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^(?:#{1,6} |\*\*)[A-Z]|\p{Script=Han}{6}/u.test(line)));

@@ -15,13 +15,15 @@ import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
 
 /** A prompt in front of a command; the first group is the host, if it names one. */
 const PROMPT =
-  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.-]{1,64})(?::[^\s#$%]{0,80})?|([\w.-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.*-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.*-]{1,64})(?::[^\s#$%]{0,80})?|([\w.*-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
 /** What stands there when the last command has ended. */
 const EMPTY_PROMPT =
-  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
   /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?:?[ \t]{0,4}$/;
+/** No sentence has a pipe into such a program: `netstat -na | awk '{print $6}' | sort | uniq -c`. */
+const PIPED = /^[ \t]{0,4}[a-z][\w./-]{1,40} [^|]{1,400}\| {0,2}(?:[ef]?grep|awk|sort|uniq|wc|head|tail|sed|cut|less|jq)\b/;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
 const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
 const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{0,252}\w)/;
@@ -67,7 +69,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
   };
   const isBlank = (from: number, to: number): boolean => lines.slice(from, to).every((line) => line.trim() === "");
   lines.forEach((line, i) => {
-    if (block[i] === 0) machine = ofLabel(line) ?? machine;
+    if (block[i] === 0 && !isIndented(lines, block, i + 1)) machine = ofLabel(line) ?? machine;
     machines[i] = machine;
     if (line.length > 4000) return;
     const node = NODE.exec(line)?.[1];
@@ -92,7 +94,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
         ? unmarked(line.slice(prompt[0].length))
         : isPromptLine(line)
           ? plausible(unmarked(withoutPrompt(line)))
-          : (headingOf(line, open) ?? ((first || (bare !== 0 && block[i] === bare)) && isTyped(line.trim()) ? line.trim() : undefined));
+          : (headingOf(line, open) ?? ((first || (bare !== 0 && block[i] === bare) || PIPED.test(line)) && isTyped(line.trim()) ? line.trim() : undefined));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) bare = block[i] ?? 0;
     commands.add(i);
@@ -137,6 +139,12 @@ export function readTranscript(text: string, file: string, named: readonly strin
     outputs: together?.outputs.map(output) ?? [],
     others: others.map(({ name, outputs }) => ({ target: name, outputs: outputs.map(output) })),
   };
+}
+
+/** True for a line that belongs to the one above it, as the names do below `Containers:` of `kubectl describe`. */
+function isIndented(lines: readonly string[], block: readonly number[], i: number): boolean {
+  const line = lines[i] ?? "";
+  return block[i] === 0 && /^[ \t]+\S/.test(line) && signOf(line.trim()) === undefined && !isPromptLine(line);
 }
 
 /** A command that another network namespace than the node's answered. */

@@ -56,6 +56,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^(?:->|<-|~>|>>|xx drop \([^)]{1,100}\)) (?:.{0,200} )?flow 0x[0-9a-f]/, "cilium monitor"],
   [/^create \S{1,31} (?:hash|bitmap|list):\S/, "ipset save"],
   [/^KVStore:|^Kubernetes: +Ok|^KubeProxyReplacement(?: Details)?:/, "cilium status"],
+  [/^ {0,8}\/¯¯\\/, "cilium status"],
   [/^Calico process is running\./, "calicoctl node status"],
   [/^IP Virtual Server version/, "ipvsadm -Ln"],
   [/^IPVS connection entries/, "ipvsadm -Lcn"],

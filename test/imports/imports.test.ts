@@ -93,6 +93,23 @@ describe("sosreport", () => {
     expect(capture?.outputs.map(({ command }) => command)).toEqual(["ip route"]);
   });
 
+  test("what a plugin sorts into folders, with a kubeconfig whose name has a `_`", async () => {
+    const kubectl = "kubectl_--kubeconfig_.root.cdk.cdk_addons_kubectl_config";
+    const [capture] = await readCaptures(
+      directory({
+        [`sos_commands/kubernetes/${kubectl}_get_nodes`]: "NAME STATUS ROLES AGE VERSION\nn1 Ready <none> 1d v1.29.3\n",
+        [`sos_commands/kubernetes/pods/${kubectl}_--namespace_kube-system_logs_kube-proxy-x2k4d`]: "I0114 09:12:44.120931 1 proxier.go:884] x\n",
+        "sos_commands/kubernetes/pods/kubectl_--kubeconfig_.etc.kubernetes.admin.conf_describe_pods": "Name: x\n",
+        "sos_commands/kubernetes/a/b/c/ip_route": "default via 10.0.0.1 dev eth0\n",
+      }),
+    );
+    expect(capture?.outputs.map(({ command }) => command).sort()).toEqual([
+      "kubectl --namespace kube-system logs kube-proxy-x2k4d",
+      "kubectl describe pods",
+      "kubectl get nodes",
+    ]);
+  });
+
   test("a .tar.xz, as sos makes them", async () => {
     // made by `tar -cJf`: Node has no xz of its own
     const [capture] = await readCaptures(fileURLToPath(new URL("sosreport-node4.tar.xz", import.meta.url)));

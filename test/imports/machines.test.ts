@@ -5,7 +5,7 @@ import { readTranscript } from "../../functions/imports/transcript.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { catalogueOf } from "../triage/runbooks.ts";
 
-const catalogue = catalogueOf(undefined, ["conntrack-insert-failed"]);
+const catalogue = catalogueOf(undefined, ["conntrack-insert-failed", "unreplied-service-connection"]);
 const read = (lines: readonly string[]) => pastedCaptures(lines.join("\n"), "paste.txt", "the paste");
 const commandsOf = (lines: readonly string[]) => read(lines).map(({ target, outputs }) => [target, ...outputs.map(({ command }) => command)]);
 
@@ -23,6 +23,13 @@ describe("the same command on two machines", () => {
     // of one node it has
     const [twice] = read(["root@bad2:~# conntrack -S", lost(5), "root@bad2:~# conntrack -S", lost(8000)]);
     expect(diagnose(twice, catalogue, "x", () => 0).causes.map(({ rule }) => rule)).toEqual(["conntrack-insert-failed"]);
+  });
+
+  test("whose names somebody masked", () => {
+    expect(commandsOf(["user@k8s-***-0:~$ ip route", ...ROUTES, "user@k8s-***-1:~$ ip route", ...ROUTES]).map(([name]) => name)).toEqual([
+      "k8s-***-0",
+      "k8s-***-1",
+    ]);
   });
 
   test("told by labels above the blocks", () => {
@@ -54,6 +61,11 @@ describe("the inside of a pod is not its node", () => {
     expect(readTranscript([label, "```", ...ROUTES, "```"].join("\n"), "x").outputs[0]?.command).toBe("nsenter -t 0 -n ip route");
     expect(readTranscript([label, "$ ip route", ...ROUTES].join("\n"), "x").outputs[0]?.command).toBe("nsenter -t 0 -n ip route");
   });
+});
+
+test("what stands above indented lines is a part of an output", () => {
+  const pod = ["root@n1:~# kubectl describe pod cart", "Node:", "  n2", "Containers:", "  cart:", "    Image: cart:7", "root@n1:~# ip route", ...ROUTES];
+  expect(commandsOf(pod)).toEqual([["n1", "kubectl describe pod cart", "ip route"]]);
 });
 
 test.each([

@@ -18,6 +18,7 @@ describe("outputs that no command names", () => {
   test.each([
     ["a link", [LINK], "ip addr"],
     ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
+    ["rules, blanks for the tab", ["0:      from all lookup local", "32766:  from all lookup main"], "ip rule"],
     ["links in brief", ["flannel.1        DOWN           a6:1f:02:5c:77:0e <BROADCAST,MULTICAST>"], "ip -br link"],
     ["addresses in brief", ["ens5             UP             10.9.0.17/24 fe80::4c:1/64"], "ip -br addr"],
     ["addresses, each in one line", ["2: ens5    inet 10.9.0.17/24 scope global ens5\\       valid_lft forever preferred_lft forever"], "ip -o addr"],
@@ -157,6 +158,12 @@ describe("what names an output", () => {
       'bpftool net show 2>/dev/null | grep -E "cilium_vxlan"',
     ],
     ["the line of the fence", ["```ip route show", ...ROUTES, "```"], "ip route show"],
+    [
+      "a pipeline between sentences",
+      [PROSE, "netstat -an | grep 443 | awk '{print $6}' | sort | uniq -c", "6038 CLOSE_WAIT", "", PROSE],
+      "netstat -an | grep 443 | awk '{print $6}' | sort | uniq -c",
+    ],
+    ["a block between single backticks", ["`", "$ ip route show", ...ROUTES, "`"], "ip route show"],
     ["bold letters", ["**ip route show** ", "", ...ROUTES], "ip route show"],
     ["a heading above the block", ["### ip route show", "```", ...ROUTES, "```"], "ip route show"],
   ])("%s", (_, lines, command) => {
@@ -176,6 +183,15 @@ describe("what is around an output", () => {
   test("quotations, line breaks of web forms, longer fences", () => {
     expect(outputsOf([PROSE, ...ROUTES.map((line) => `> ${line}<br/>`), PROSE])).toEqual([["ip route | …", `2: ${ROUTES[0]}`, `3: ${ROUTES[1]}`]]);
     expect(outputsOf(["````", ...ROUTES, "````"])).toEqual([["ip route", `2: ${ROUTES[0]}`, `3: ${ROUTES[1]}`]]);
+  });
+
+  test("a prompt that was escaped, so that Markdown makes no heading of it", () => {
+    const rules = ["0:      from all lookup local", "32766:  from all lookup main"];
+    expect(outputsOf(["\\# ip rule", ...rules, "", "\\$ ip route", ...ROUTES])).toEqual([
+      ["ip rule", `2: ${rules[0]}`, `3: ${rules[1]}`],
+      ["ip route", `6: ${ROUTES[0]}`, `7: ${ROUTES[1]}`],
+    ]);
+    expect(outputsOf([PROSE, "", "\\#ip rule"])).toEqual([]);
   });
 
   test("a person's word for nothing", () => {
@@ -286,6 +302,13 @@ test("commands without prompts in one block, and a sentence that announces the n
   const rules = ["-A FORWARD -i lo -j ACCEPT", "-A FORWARD -j REJECT --reject-with icmp-host-prohibited"];
   const text = ["kubectl get services", "NAME   TYPE   CLUSTER-IP", "", "I discovered incorrectly built forward chain in filter table:", "", ...rules];
   expect(outputsOf(text).map(([command]) => command)).toEqual(["kubectl get services", "iptables -S | …"]);
+});
+
+test("a command with a pipe and quotes that stands between sentences, and a line in bold below it", () => {
+  const command = `netstat -n | awk '/^tcp/ {++S[$NF]} END {for (s in S) print s,S[s]}'`;
+  expect(outputsOf([PROSE, "", command, "ESTABLISHED 3122", "**CLOSE_WAIT 58120**", "", "**What I expect**", "", PROSE])).toEqual([
+    [command, "4: ESTABLISHED 3122", "5: CLOSE_WAIT 58120"],
+  ]);
 });
 
 test("the time grows with the lines", () => {
