@@ -41,3 +41,35 @@ test("a chain whose last rule is missing, or that two services share, is not who
     "KUBE-SVC-TCOU7JCQXEZGVUNU",
   ]);
 });
+
+const FORWARD = `-A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-A FORWARD -m comment --comment "cilium-feeder: CILIUM_FORWARD" -j CILIUM_FORWARD
+-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+`;
+
+test.each([
+  ["grep -E -- '-A (FORWARD|CILIUM_FORWARD) '", ["FORWARD"]],
+  ["grep -i -- '-a forward'", ["FORWARD"]],
+  ["egrep 'A KUBE-FORWARD|A FORWARD'", ["FORWARD", "KUBE-FORWARD"]],
+  ["grep 'INVALID\\|A FORWARD'", ["FORWARD"]],
+])("a search for the names of chains leaves out no rule of them: %s", (filter, chains) => {
+  expect(whole(`iptables-save | ${filter}`, FORWARD)).toEqual(chains);
+});
+
+test.each([
+  "grep FORWARD",
+  "grep 'j KUBE-FORWARD'",
+  "grep -E 'INVALID|CILIUM'",
+  "grep 'KUBE-FORWARD|A FORWARD'",
+  "grep FORWARD | head -3",
+  "grep -v FORWARD",
+  "grep -m 2 FORWARD",
+  "grep -E 'FORW.*'",
+])("a search for anything else may leave out some: %s", (filter) => {
+  expect(whole(`iptables-save | ${filter}`, FORWARD)).toEqual([]);
+});
+
+test("a list does not name the chain in front of each rule", () => {
+  const list = "Chain FORWARD (policy ACCEPT)\ntarget     prot opt source               destination\nKUBE-FORWARD  all  --  anywhere             anywhere\n";
+  expect(whole("iptables -L | grep FORWARD", list)).toEqual([]);
+});

@@ -35,6 +35,13 @@ test("the sign of a quotation goes where it is in front of all lines, and HTML's
   expect(unadorned("2: eth0: &lt;UP,LOWER_UP&gt; mtu 1500\n  -&gt; 10.0.0.1:80 &amp;&quot;\n")).toBe('2: eth0: <UP,LOWER_UP> mtu 1500\n  -> 10.0.0.1:80 &"\n');
 });
 
+test("what an arrow says of a line goes, and short arrows are the output's own", () => {
+  expect(unadorned("10.4.3.0/24 via 10.0.0.4 dev eth0 #<--- not ours\n10.0.0.0/24 dev eth0   <-- right\ndefault via 10.0.0.1 dev eth0 ← this one\n")).toBe(
+    "10.4.3.0/24 via 10.0.0.4 dev eth0\n10.0.0.0/24 dev eth0\ndefault via 10.0.0.1 dev eth0\n",
+  );
+  for (const text of ["10.4.1.2:4951 (host) <- kube-system/coredns:8181 to-stack FORWARDED\n", "<-- the next lines\n"]) expect(unadorned(text)).toBe(text);
+});
+
 test("a prompt goes from JSON, and stays where it may be a comment", () => {
   expect(unadorned('root@node-1:~# ip -j route\n[{"dst":"default"}]\nroot@node-1:~#\n')).toBe('\n[{"dst":"default"}]');
   expect(unadorned("$ ip -j route\n[]\n")).toBe("\n[]");

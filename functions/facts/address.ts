@@ -42,6 +42,17 @@ export type Address = z.infer<typeof Address>;
 const FLAGS = new Set(
   "secondary temporary nodad optimistic dadfailed home deprecated tentative permanent mngtmpaddr noprefixroute autojoin stable-privacy dynamic".split(" "),
 );
+/** What tools print as a number, because they are older than the flag, or BusyBox: `flags 02`. */
+const FLAG_BITS: readonly (readonly [number, string])[] = [
+  [0x02, "nodad"],
+  [0x04, "optimistic"],
+  [0x08, "dadfailed"],
+  [0x10, "home"],
+  [0x100, "mngtmpaddr"],
+  [0x200, "noprefixroute"],
+  [0x400, "autojoin"],
+  [0x800, "stable-privacy"],
+];
 const LINK_NAME = /^[^\s/]{1,127}$/;
 const SCOPE = /^(?:global|site|link|host|nowhere|\d{1,3})$/;
 
@@ -99,7 +110,10 @@ function inet({ line, interface: name, words }: AddressText): Address | undefine
     const word = words[i] as string;
     const value = words[i + 1];
     if (FLAGS.has(word)) row.flags.push(word);
-    else if (word === "scope" && value !== undefined && SCOPE.test(value)) row.scope = words[++i] as string;
+    else if (word === "flags" && /^[0-9a-f]{2,8}$/.test(value ?? "")) {
+      const bits = Number.parseInt(words[++i] as string, 16);
+      row.flags.push(...FLAG_BITS.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name));
+    } else if (word === "scope" && value !== undefined && SCOPE.test(value)) row.scope = words[++i] as string;
     else if (word === "brd" && readPrefix(value ?? "", family) !== undefined) row.broadcast = words[++i] as string;
     else if (word === "peer" && readPrefix(value ?? "", family) !== undefined) {
       const peer = readPrefix(words[++i] as string, family);

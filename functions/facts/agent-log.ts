@@ -50,12 +50,13 @@ const BINARY = /[^\P{Cc}\t]|\ufffd/u;
 const REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,6}-\d{1,6}.{0,40}|\(END\))$/;
 const COMPLAINT = /^(?:journalctl|tail|cat|head|grep|find|dmesg|kubectl|crictl|docker): |^Error from server|^error: |^FATA\[\d{4}\]/;
 const HEADER = /^==> (\/?[^\s<>]{1,400}) <==$/;
-// grep -r, grep -H and find -exec grep put the path in front
-const PATH_PREFIX = /^(\/[^\s:]{1,400}):(?:\d{1,8}[:-])?/;
+// grep -r, grep -H and find -exec grep put the path in front, grep -n the line
+const PATH_PREFIX = /^(\/[^\s:]{1,400}|[\w.-]{1,100}\.(?:log|txt)(?:\.\d)?):(?:\d{1,9}[:-](?!\d\d-\d\d[T ]))?/;
+const NUMBER_PREFIX = /^\d{1,9}[:-](?=[IWEF]\d{4} \d\d:|\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:)/;
 // what stern prints when a pod comes or goes
 const STERN_REMARK = /^[+-] [\w.-]{1,253}(?: [\w.-]{1,253})? › [\w.-]{1,63}$/;
 // the pod and container in front of each line, and the namespace in front of those where it was asked for all
-const STERN_PREFIX = /^(?:[a-z0-9-]{1,63} )?([a-z0-9][a-z0-9.-]{0,251}[a-z0-9]) ([a-z0-9][a-z0-9-]{0,62}) /;
+const STERN_PREFIX = /^(?:[a-z0-9-]{1,63} )?([a-z0-9][a-z0-9.-]{0,251}[a-z0-9])[ :]([a-z0-9][a-z0-9-]{0,62}) /;
 /** A message joined out of several lines is cut here. */
 const MAX_MESSAGE = 4000;
 
@@ -218,8 +219,8 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       continue;
     }
     const pod = format === "stern" ? STERN_PREFIX.exec(content) : null;
-    const path = pod ?? PATH_PREFIX.exec(content);
-    const pathUnit = pod !== null ? unitOf(pod[2] as string) : path === null ? undefined : unitOfPath(path[1] as string);
+    const path = pod ?? PATH_PREFIX.exec(content) ?? NUMBER_PREFIX.exec(content);
+    const pathUnit = pod !== null ? unitOf(pod[2] as string) : path === null ? undefined : path[1] === undefined ? "" : unitOfPath(path[1]);
     const read = readMessage(path === null || pathUnit === undefined ? content : content.slice(path[0].length), format === "stern" ? "container" : format);
     if (read === "kernel") {
       open = undefined;
@@ -227,17 +228,34 @@ function readText(text: string, argv: readonly string[], format: string, unparse
     }
     const { prefixed, joins, ...fields } = read;
     if (!prefixed && format === "status") continue; // the head of `systemctl status`
-    if (!prefixed && joins && open !== undefined && open.last === line - 1 && open.row.message.length + content.length < MAX_MESSAGE) {
-      open.row.message = `${open.row.message} ${content.trim()}`;
+    // what grep found is a line of its own
+    const rest = open === undefined ? false : prefixed ? goesOn(open.row, fields) : joins;
+    if (rest && pathUnit === undefined && open !== undefined && open.last === line - 1 && open.row.message.length + content.length < MAX_MESSAGE) {
+      open.row.message = `${open.row.message} ${prefixed ? fields.message.trim() : content.trim()}`;
       open.row.text = `${open.row.text ?? open.first}\n${content}`;
       open.last = line;
       continue;
     }
-    const row: Message = { line, ...fields, unit: fields.unit || (pathUnit ?? unit) };
+    const row: Message = { line, ...fields, unit: fields.unit || pathUnit || unit };
     messages.push(row);
     open = prefixed ? { row, first: content, last: line } : undefined;
   }
   return { messages, headers };
+}
+
+/**
+ * The journal and the container runtime put their prefix in front of each line of a message over several lines. The rest of klog's has no prefix of its own, and was
+ * written in the same second.
+ */
+function goesOn(row: Message, next: Omit<Message, "line">): boolean {
+  const second = (time: string | undefined): string | undefined => /\d\d:\d\d:\d\d/.exec(time ?? "")?.[0];
+  return (
+    row.source !== undefined &&
+    next.source === undefined &&
+    next.level === undefined &&
+    (next.unit === "" || next.unit === row.unit) &&
+    second(row.time) === second(next.time)
+  );
 }
 
 const PRIORITIES = ["fatal", "fatal", "fatal", "error", "warning", "info", "info", "debug"];

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Address } from "./address.ts";
 import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Family } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Link } from "./link.ts";
@@ -22,6 +23,8 @@ const Switch = z.object({
   state: z.enum(["on", "off", "absent"]),
   /** key: the setting itself. module: the list of the loaded modules. log: an agent says that it found no such setting. */
   by: z.enum(["key", "module", "log"]),
+  /** Of the key of one family; the module is of both. */
+  family: z.enum(["ipv4", "ipv6"]).optional(),
   /** flannel ends when it does not find it. */
   fatal: z.boolean(),
   /** Seconds; of logs, where known. */
@@ -30,6 +33,7 @@ const Switch = z.object({
 const PodBridge = z.object({
   line: z.int(),
   interface: z.string(),
+  family: z.enum(["ipv4", "ipv6"]),
   /** Of its own subnet. */
   address: z.string(),
   prefixLength: z.int(),
@@ -43,6 +47,7 @@ const PodBridge = z.object({
 const Endpoint = z.object({
   line: z.int(),
   bridge: z.string(),
+  family: z.enum(["ipv4", "ipv6"]),
   address: z.string(),
   /**
    * rule: of kube-proxy's DNAT, in iptables or in its own table of nft. comment: kube-proxy's own remark beside the jump to it. server: of IPVS. connection: one that another address on the same
@@ -79,22 +84,23 @@ interface Sources {
   readonly neighbor?: { rows: readonly (Row & { address: string; interface: string; mac?: string })[] };
   readonly fdb?: { rows: readonly (Row & { mac: string; interface: string })[] };
   readonly route?: { rows: readonly (Route & Row)[] };
-  readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean }[] };
+  readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean; nfCallIp6tables?: boolean }[] };
   readonly bridge?: { ports: readonly { bridge: string; interface: string }[] };
   readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
   readonly "service-answer"?: { rows: readonly (Row & { from: string; expected: string })[] };
 }
 
 const KEY = "net.bridge.bridge-nf-call-iptables";
+const KEY6 = "net.bridge.bridge-nf-call-ip6tables";
 /** What CNIs call the bridge that they make. */
 const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman\d{1,3})$/;
 /** flannel: Failed to check br_netfilter: stat /proc/…: no such file or directory */
 const FLANNEL = /Failed to check br_netfilter\b/;
 /** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
 const NOT_FOUND = /bridge-nf-call-iptables.{0,40}: no such file or directory|missing br-netfilter module or unset sysctl/i;
-/** kube-proxy in nftables mode: "meta l4proto udp dnat to 10.244.1.5:53" in its table "kube-proxy". */
-const NFT_TARGET = /\bdnat to (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d{1,5}\b/;
-const ENDPOINT = / -> (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d{1,5}$/;
+/** kube-proxy in nftables mode: "meta l4proto udp dnat to 10.244.1.5:53" in its tables "kube-proxy"; "dnat to [fd00:1::5]:53" in that of IPv6. */
+const NFT_TARGET = /\bdnat to (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[[0-9a-f:]{2,39}\]):\d{1,5}\b/;
+const ENDPOINT = / -> (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[[0-9a-f:]{2,39}\]):\d{1,5}$/;
 /** More rows of a kind than this prove nothing more. */
 const MAX_ROWS = 200;
 
@@ -140,11 +146,22 @@ function derive(sources: Sources, whole: ReadonlySet<string>): BridgeNetfilter {
 }
 
 function switchesOf(sources: Sources): BridgeNetfilter["switches"] {
+  return [...keysOf(sources, KEY6, "ipv6"), ...switchesOfModule(sources)].slice(0, MAX_ROWS);
+}
+
+/** What the setting of one family says. */
+function keysOf({ sysctl }: Sources, key: string, family: Family): BridgeNetfilter["switches"] {
+  const row = { by: "key", fatal: false, family } as const;
+  return [
+    ...(sysctl?.rows ?? []).filter((each) => each.key === key).map((each) => ({ ...placed(each), state: each.value === "0" ? "off" : "on", ...row }) as const),
+    ...(sysctl?.absent ?? []).filter((each) => each.key === key).map((each) => ({ ...placed(each), state: "absent", ...row }) as const),
+  ];
+}
+
+/** The setting of IPv4, and where nothing says that it is on: what tells that the module is missing. */
+function switchesOfModule(sources: Sources): BridgeNetfilter["switches"] {
   const own = { fatal: false };
-  const switches: BridgeNetfilter["switches"] = [];
-  for (const row of sources.sysctl?.rows ?? [])
-    if (row.key === KEY) switches.push({ ...placed(row), state: row.value === "0" ? "off" : "on", by: "key", ...own });
-  for (const row of sources.sysctl?.absent ?? []) if (row.key === KEY) switches.push({ ...placed(row), state: "absent", by: "key", ...own });
+  const switches = keysOf(sources, KEY, "ipv4");
   if (switches.some((row) => row.state === "on")) return switches; // the setting itself beats what is said of it
   // where bridges are a module, what needs them is one too, and stands among its users; before Linux 3.18 it was part of that module
   const module = sources.module?.rows.find((row) => row.name === "bridge" && row.size !== undefined && !row.builtin);
@@ -160,7 +177,7 @@ function switchesOf(sources: Sources): BridgeNetfilter["switches"] {
     const fatal = FLANNEL.test(row.message);
     if (fatal || NOT_FOUND.test(row.message)) switches.push({ ...placed(row), state: "absent", by: "log", fatal, ...present({ age: row.age }) });
   }
-  return switches.slice(0, MAX_ROWS);
+  return switches;
 }
 
 /** True for Linux before 3.18. */
@@ -184,25 +201,27 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
   // listings such as `ip -br a` do not tell whose port an interface is
   const interfaces = [...(sources.link?.rows ?? []).filter((row) => row.up), ...(sources.address?.rows ?? [])];
   const loose = ports.size > 0 ? 0 : new Set(interfaces.map((row) => row.interface).filter((name) => name.startsWith("veth"))).size;
-  const isOff = switches.some((row) => row.state === "off");
-  const ownOn = new Set((sources.link?.bridges ?? []).filter((row) => row.nfCallIptables === true).map((row) => row.interface));
+  const isOff = (family: Family): boolean => switches.some((row) => row.state === "off" && row.family === family);
+  const ownOn = (name: string, family: Family): boolean =>
+    (sources.link?.bridges ?? []).some((row) => row.interface === name && (family === "ipv4" ? row.nfCallIptables : row.nfCallIp6tables) === true);
   const found = new Map<string, PodBridge>();
-  const take = (row: Row, name: string, address: string, prefixLength: number): void => {
+  const take = (row: Row, name: string, family: Family, address: string, prefixLength: number): void => {
     const cni = CNI_BRIDGE.test(name);
     const all = [...(ports.get(name) ?? [])];
     const own = all.filter((port) => isPodPort(port, sources.link?.rows ?? [])).length;
-    if ((own === 0 && !cni) || (isOff && ownOn.has(name)) || found.has(`${name} ${address}`)) return;
-    const flat = own < all.length || (sources.route?.rows ?? []).some((route) => route.interface === name && route.prefix === "0.0.0.0/0");
-    found.set(`${name} ${address}`, { ...placed(row), interface: name, address, prefixLength, ports: own > 0 ? own : loose, flat, cni });
+    if ((own === 0 && !cni) || (isOff(family) && ownOn(name, family)) || found.has(`${name} ${address}`)) return;
+    const everywhere = family === "ipv4" ? "0.0.0.0/0" : "::/0";
+    const flat = own < all.length || (sources.route?.rows ?? []).some((route) => route.interface === name && route.prefix === everywhere);
+    found.set(`${name} ${address}`, { ...placed(row), interface: name, family, address, prefixLength, ports: own > 0 ? own : loose, flat, cni });
   };
   for (const row of sources.address?.rows ?? [])
-    if (row.family === "ipv4" && row.prefixLength !== undefined) take(row, row.interface, row.address, row.prefixLength);
-  const known = new Set([...found.values()].map((row) => row.interface));
+    if (row.prefixLength !== undefined && !within(row.address, "fe80::/10")) take(row, row.interface, row.family, row.address, row.prefixLength);
+  const known = new Set([...found.values()].filter((row) => row.family === "ipv4").map((row) => row.interface));
   for (const row of sources.route?.rows ?? []) {
     const [address, length] = row.prefix.split("/");
     if (row.family !== "ipv4" || row.type !== "unicast" || row.gateway !== undefined || row.interface === undefined || known.has(row.interface)) continue;
     // a subnet that is linked to it; a route to one pod is none
-    if (address !== undefined && Number(length) >= 8 && Number(length) < 32) take(row, row.interface, row.source ?? address, Number(length));
+    if (address !== undefined && Number(length) >= 8 && Number(length) < 32) take(row, row.interface, "ipv4", row.source ?? address, Number(length));
   }
   return [...found.values()];
 }
@@ -220,7 +239,7 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
   const endpoints: Endpoint[] = [];
   const add = (row: Row, address: string, by: Endpoint["by"]): void => {
     const bridge = by === "answer" ? subnetOf(address) : bridgeOf(address);
-    if (bridge !== undefined) endpoints.push({ ...placed(row), bridge: bridge.interface, address, by });
+    if (bridge !== undefined) endpoints.push({ ...placed(row), bridge: bridge.interface, family: bridge.family, address, by });
   };
   const rows = sources.iptables?.rows ?? [];
   // on a node without such a bridge there is nothing to look for among 100,000 rules
@@ -229,11 +248,11 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
   if (targets.length === 0 && bridges.length > 0)
     for (const row of rows) {
       const address = row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row) ? ENDPOINT.exec(row.comment ?? "")?.[1] : undefined;
-      if (address !== undefined) add(row, address, "comment");
+      if (address !== undefined) add(row, bare(address), "comment");
     }
   for (const row of bridges.length === 0 ? [] : (sources.nft?.rows ?? [])) {
     const address = row.table === "kube-proxy" ? NFT_TARGET.exec(row.spec)?.[1] : undefined;
-    if (address !== undefined) add(row, address, "rule");
+    if (address !== undefined) add(row, bare(address), "rule");
   }
   for (const row of sources.ipvs?.servers ?? []) if (row.forward === undefined || row.forward === "masq") add(row, row.address, "server");
   // only kube-proxy and the bridges of CNIs: what Docker does between its containers is another matter
@@ -247,7 +266,7 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
     const shared = neighbors.get(row.source);
     if (client !== undefined && client === server && serves(row.replySource)) add(row, row.replySource, "connection");
     else if (shared !== undefined && shared === neighbors.get(row.replySource) && row.source !== row.replySource)
-      endpoints.push({ ...placed(row), bridge: shared, address: row.replySource, by: "connection" });
+      endpoints.push({ ...placed(row), bridge: shared, family: row.source.includes(":") ? "ipv6" : "ipv4", address: row.replySource, by: "connection" });
   }
   for (const row of sources["service-answer"]?.rows ?? [])
     if (row.from !== row.expected && serves(row.from) && subnetOf(row.expected) === undefined) add(row, row.from, "answer");
@@ -263,7 +282,10 @@ function behind(sources: Sources, bridges: readonly PodBridge[]): (address: stri
   return (address, bridge) => known.has(`${address} ${bridge}`);
 }
 
-const hostOf = (destination: string): string => (destination.split(":")[0] ?? "").split("-")[0] ?? "";
+const bare = (address: string): string => address.replace(/^\[|\]$/g, "");
+
+/** "10.244.1.5:53", "10.244.1.5-10.244.1.9", "[fd00:1::5]:53" without what stands behind the address. */
+const hostOf = (destination: string): string => /^\[([^\]]{2,39})\]/.exec(destination)?.[1] ?? (destination.split(":")[0] ?? "").split("-")[0] ?? "";
 
 /** Rules that lead to services, of kube-proxy; none where endpoints were listed with them, wherever they are. */
 function servicesOf(sources: Sources): BridgeNetfilter["services"] {

@@ -73,6 +73,8 @@ const NO_BIRD = /(?:bird6?\.ctl|BIRDv?[46]? socket|querying BIRD|connect to serv
 const READINESS = /(?:calico\/node is not ready: |^)((?:BIRD|BIRDv?6|felix|bird|bird\/confd|confd)6? is not (?:ready|live)[:.]? .{0,600})/i;
 const PEERS_NAMED = /BGP not established with ([0-9a-fA-FxX*.:,\s]{2,1000}?)(?=\d{4}-\d\d-\d\d|[^0-9a-fA-FxX*.:,\s]|$)/;
 const ESTABLISHED_ZERO = /[Nn]umber of node\(s\) with BGP peering established = 0/;
+/** A line of the events, of which the lines behind it may be a part. */
+const EVENT = /^\s{0,8}(?:Normal|Warning)\s{1,40}[A-Z]\w{1,60}\s/;
 const CONDITION = /^\s{1,8}Ready\s{1,40}(True|False)\s*$/;
 // ss -tan: "SYN-SENT 0 1 10.20.4.17:41022 10.20.4.12:179"; -H or `state x` leave columns out
 const SS = /^(?:(?:tcp\s+)?([A-Z][A-Z0-9-]{2,11})\s+)?\d{1,10}\s+\d{1,10}\s+(\S{3,70}):(\d{1,5}|\*)\s+(\S{1,70}):(\d{1,5}|\*)(?:\s.{0,400})?$/;
@@ -121,9 +123,12 @@ export const calicoNode = defineFact({
     let detail: Peer | undefined;
     // `ss state syn-sent` leaves the column out
     const state = /^state\s+(\S+)$/.exec(argv.slice(argv.indexOf("state"), argv.indexOf("state") + 2).join(" "))?.[1]?.toUpperCase();
+    // of the event that a message over several lines belongs to
+    let age: number | undefined;
     for (const { line, text: raw } of lines(text)) {
       if (isPromptLine(raw) || FRAMES.test(raw.trim())) continue;
-      const problem = problemOf(line, raw);
+      if (EVENT.test(raw)) age = eventAge(raw.slice(0, 4000));
+      const problem = problemOf(line, raw, age);
       if (problem !== undefined) {
         value.problems.push(problem);
         continue;
@@ -170,7 +175,7 @@ export const calicoNode = defineFact({
 
 const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
 
-function problemOf(line: number, raw: string): CalicoNode["problems"][number] | undefined {
+function problemOf(line: number, raw: string, age?: number): CalicoNode["problems"][number] | undefined {
   const content = squeezed(raw.slice(0, 4000));
   const readiness = READINESS.exec(content)?.[1];
   if (readiness === undefined && !NOT_RUNNING.test(content) && !NO_BIRD.test(content) && !ESTABLISHED_ZERO.test(content)) return undefined;
@@ -178,7 +183,7 @@ function problemOf(line: number, raw: string): CalicoNode["problems"][number] | 
   // the daemon's own log line may follow without a blank
   const message = (readiness ?? content).replace(/\s{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.{0,4000}$/, "");
   const peers = named.filter((address) => readFamily(address, "ipv4") !== undefined);
-  return { line, message: message.slice(0, 600), peers, ...present({ age: eventAge(raw.slice(0, 4000)) }) };
+  return { line, message: message.slice(0, 600), peers, ...present({ age: eventAge(raw.slice(0, 4000)) ?? age }) };
 }
 
 function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {

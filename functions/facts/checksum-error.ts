@@ -33,7 +33,9 @@ const Trial = z.object({
   /** The request, which was made twice. */
   command: z.string(),
 });
-const ChecksumErrors = z.object({ trials: z.array(Trial), counters: z.array(Counter), messages: z.array(Message) });
+/** A VXLAN packet with a wrong checksum in somebody's trace. On the sender, and between virtual machines of one host, that is usual where the offload works. */
+const Seen = z.object({ line: z.int(), source: z.string(), destination: z.string(), port: z.int() });
+const ChecksumErrors = z.object({ seen: z.array(Seen), trials: z.array(Trial), counters: z.array(Counter), messages: z.array(Message) });
 type ChecksumErrors = z.infer<typeof ChecksumErrors>;
 
 const MESSAGE = /UDP: bad checksum[.:] From \[?([0-9a-fA-F.:]{2,45}?)\]?:\d{1,5} to \[?[0-9a-fA-F.:]{2,45}?\]?:(\d{1,5}) ulen/;
@@ -44,6 +46,7 @@ const TUNNEL = /^(?:flannel|vxlan|cilium_vxlan|antrea-tun)/;
 
 interface Sources {
   readonly "offload-change"?: { rows: readonly (Row & { interface: string; name: string; on: boolean })[] };
+  readonly "packet-trace"?: { damaged: readonly (Row & { source: string; destination: string; port: number })[] };
   readonly attempt?: { rows: readonly (Row & { command: string; answered: boolean })[] };
   readonly nstat?: { rows: readonly (Row & { name: string; value: number; valueDelta?: number | undefined })[] };
   readonly "kernel-log"?: { rows: readonly (Row & { message: string; age?: number | undefined })[] };
@@ -52,12 +55,19 @@ interface Sources {
 export const checksumError = defineDerivedFact<ChecksumErrors>({
   id: "checksum-error",
   title: "Received packets with wrong checksums",
-  from: ["nstat", "kernel-log", "offload-change", "attempt"],
-  optional: ["offload-change", "attempt"],
+  from: ["nstat", "kernel-log", "offload-change", "attempt", "packet-trace"],
+  optional: ["offload-change", "attempt", "packet-trace"],
   schema: ChecksumErrors,
   derive(values) {
     const sources = values as Sources;
     return {
+      seen: (sources["packet-trace"]?.damaged ?? []).map(({ line, output, text, source, destination, port }) => ({
+        line,
+        ...present({ output, text }),
+        source,
+        destination,
+        port,
+      })),
       trials: trialsOf(sources),
       counters: (sources.nstat?.rows ?? [])
         .filter(({ name }) => name === "UdpInCsumErrors" || name === "TcpInCsumErrors")

@@ -50,13 +50,18 @@ const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off re
 const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
 /** A probe that failed this often is no start that takes its time. */
 const MANY = 5;
+/** The agent's own health check, asked over HTTP: at its start every two seconds, later every half a minute. */
+const HEALTH =
+  /^(Startup|Liveness|Readiness) probe failed: .{0,40}:9879\/healthz.{0,200}(?:connection refused|deadline exceeded|timed? ?out|EOF|statuscode: 5\d\d)/;
+/** As often as it fails in a minute; an agent that starts needs less. */
+const A_MINUTE = 30;
 // "…for cilium_policy_00421 map with file descriptor 33: the map is full, please consider resizing it", and of old "…for LB bpf map: You can resize it with …"
 const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100})(?: bpf)? map.{0,200}(?:the map is full|resize it with the flag)/;
 const NO_SPACE = /no space left on device|argument list too long/;
 // a full disk has the same words
 const ABOUT_MAPS = /\b(?:(?:policy)?maps?|bpf|syncPolicyMap)\b/i;
-/** "Failed to add PolicyMap key", "syncPolicyMap failed": the map of one endpoint, whose name the message leaves out. */
-const POLICY_MAP = /\b(?:syncP|P)olicyMap\b/;
+/** "Failed to add PolicyMap key", "syncPolicyMap failed", of old "Update of l4 policy map failed": the map of one endpoint, whose name the message leaves out. */
+const POLICY_MAP = /\b(?:syncP|P)olicyMap\b|\bl[34] policy map\b/;
 const MAP_NAME = /\b(?:cilium_)?((?:ct|snat_v|lb|policy|ipcache|lxc)[46_a-z0-9]{0,60})\b/;
 /** What `cilium bpf … list | wc -l` counts, by the name of the map that holds it. The list begins with no headline. */
 const COUNTED: Readonly<Record<string, string>> = {
@@ -138,7 +143,9 @@ function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAge
 }
 
 function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): CiliumAgent["failures"] {
-  const kind = BACK_OFF.test(row.message) ? ("crash" as const) : row.count >= MANY && UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
+  const probe = HEALTH.exec(row.message)?.[1];
+  const often = probe === undefined ? row.count >= MANY && UNREACHABLE.test(row.message) : row.count >= (probe === "Startup" ? A_MINUTE : MANY);
+  const kind = BACK_OFF.test(row.message) ? ("crash" as const) : often ? ("unreachable" as const) : undefined;
   return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
 }
 

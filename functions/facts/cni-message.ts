@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { epochOf } from "./log-time.ts";
 import { present } from "./present.ts";
 
 /**
@@ -17,6 +18,8 @@ const Message = z.object({
   message: z.string(),
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
+  /** Seconds that the log of the same program goes on after the last such message in it, where the times tell. */
+  quiet: z.number().optional(),
 });
 const Messages = z.object({ rows: z.array(Message) });
 type Message = z.infer<typeof Message>;
@@ -24,6 +27,8 @@ type Messages = z.infer<typeof Messages>;
 
 const NOT_READY =
   /cni plugin not initialized|cni config uninitialized|no (?:valid )?networks? (?:config )?found in \/\S{1,200}|NetworkPluginNotReady|no CNI configuration file in \/\S{1,200}/i;
+/** containerd, at its start: whoever copied the line may have left its name behind. */
+const CONTAINERD = /failed to load cni during init/;
 /** What a plugin says that runs without its agent. */
 const AGENT_DOWN: readonly (readonly [RegExp, string])[] = [
   [/\/var\/lib\/calico\/nodename: no such file/, "calico"],
@@ -37,6 +42,7 @@ const AGENT_DOWN: readonly (readonly [RegExp, string])[] = [
 interface Said {
   readonly message: string;
   readonly age?: number | undefined;
+  readonly time?: string | undefined;
   readonly unit?: string;
 }
 interface Sources {
@@ -53,13 +59,43 @@ export const cniMessage = defineDerivedFact<Messages>({
     const sources = values as Sources;
     // its log lines are those of agent-log, without the program that said them
     const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
-    return { rows: [...(sources["agent-log"]?.rows ?? []), ...events].flatMap(messageOf) };
+    const logs = sources["agent-log"]?.rows ?? [];
+    const said = logs.flatMap((log) => messageOf(log).map((message) => ({ log, message })));
+    const ends = latest(logs.map((log) => momentOf(log)));
+    const lasts = latest(said.map(({ log, message }) => momentOf(log, message)));
+    const quiet = ({ log, message }: (typeof said)[number]): Message => {
+      const end = ends.get(momentOf(log)?.whose ?? "");
+      const last = lasts.get(momentOf(log, message)?.whose ?? "");
+      return end === undefined || last === undefined ? message : { ...message, quiet: Math.round(end - last) };
+    };
+    return { rows: [...said.map(quiet), ...events.flatMap(messageOf)] };
   },
 });
 
+interface Moment {
+  /** Program, and what it says of whom. */
+  readonly whose: string;
+  readonly seconds: number;
+}
+/** Any will do to compare times without a year with each other; those with one are not compared with them. */
+const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
+
+function momentOf({ unit = "", time = "" }: Said, { kind, cni }: { kind?: string; cni?: string } = {}): Moment | undefined {
+  const dated = epochOf(time, undefined);
+  const seconds = dated ?? epochOf(time, SOME_YEAR_END);
+  return seconds === undefined ? undefined : { whose: [unit, dated === undefined, kind, cni].join(" "), seconds };
+}
+
+function latest(moments: readonly (Moment | undefined)[]): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const moment of moments) if (moment !== undefined) found.set(moment.whose, Math.max(moment.seconds, found.get(moment.whose) ?? moment.seconds));
+  return found;
+}
+
 function messageOf(row: Row & Said): Message[] {
-  const { line, output, text, message, age, unit } = row;
-  const base = { line, ...present({ output, text }), unit: unit ?? "", message: message.slice(0, 1000), ...present({ age }) };
+  const { line, output, text, message, age } = row;
+  const unit = CONTAINERD.test(message) ? "containerd" : (row.unit ?? "");
+  const base = { line, ...present({ output, text }), unit, message: message.slice(0, 1000), ...present({ age }) };
   const down = AGENT_DOWN.find(([pattern]) => pattern.test(message));
   if (down !== undefined) return [{ ...base, kind: "agent-down", cni: down[1] }];
   return NOT_READY.test(message) ? [{ ...base, kind: "not-ready", cni: "" }] : [];

@@ -9,7 +9,7 @@ import type { Route } from "./route.ts";
 import type { Rule } from "./rule.ts";
 
 /**
- * What tells that a node was meant to have a default route (IPv4) in table main, and what speaks against it. Whether it has one is in the fact `route`.
+ * What tells that a node was meant to have a default route (IPv4, or IPv6 where that is all) in table main, and what speaks against it. Whether it has one is in the fact `route`.
  *
  *     default via 192.0.2.1 dev eth1 table 2
  *     E1120 06:22:10.331544  1 main.go:204] Failed to find any valid interface to use: failed to get default interface: Unable to find default route
@@ -22,6 +22,8 @@ const DefaultRoute = z.object({
   agents: z.array(z.object({ line: z.int(), command: z.string() })),
   /** Routes of a CNI, on a node that has a subnet on an interface of its own. */
   cluster: z.array(z.object({ line: z.int(), interface: z.string() })),
+  /** The same of IPv6, on a node that has no IPv4 address. */
+  cluster6: z.array(z.object({ line: z.int(), interface: z.string() })),
   /** Addresses and routes that a DHCP client installed: somebody meant this node to reach more than its subnets. */
   leases: z.array(z.object({ line: z.int() })),
   /** Wide routes by a gateway (up to /16), in place of a default one: somebody's decision. */
@@ -73,6 +75,7 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
       elsewhere: routes.filter((row) => !vrfs && isElsewhere(row) && !row.table.startsWith("vrf ")).map((row) => ({ ...placed(row), table: row.table })),
       agents: (values.process?.rows ?? []).filter((row) => AGENT.test(row.command) && !row.defunct).map((row) => ({ ...placed(row), command: row.command })),
       cluster: routes.flatMap((row) => (inCluster && CNI.test(row.interface ?? "") ? [{ ...placed(row), interface: row.interface as string }] : [])),
+      cluster6: cluster6Of(values),
       leases: [...(values.address?.rows ?? []).filter(isLeased), ...main.filter((row) => row.type === "unicast" && row.protocol === "dhcp")].map((row) =>
         placed(row),
       ),
@@ -80,3 +83,17 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
     };
   },
 });
+
+/** Routes of a CNI on a node with IPv6 alone: lo's IPv4 address shows that IPv4 was listed, and no other interface has one. */
+function cluster6Of({ route, address }: Sources): DefaultRoute["cluster6"] {
+  const ipv4 = (address?.rows ?? []).filter((row) => row.family === "ipv4");
+  if (!ipv4.some((row) => row.interface === "lo") || ipv4.some((row) => row.interface !== "lo" && !row.address.startsWith("169.254."))) return [];
+  const main = (route?.rows ?? []).filter((row) => row.family === "ipv6" && row.table === "main" && row.type === "unicast" && !row.prefix.startsWith("fe80"));
+  // a default route of another table, or most of the Internet, is somebody's decision
+  if (
+    (route?.rows ?? []).some((row) => row.family === "ipv6" && row.table !== "local" && row.type === "unicast" && (prefixBits(row.prefix)?.length ?? 128) <= 16)
+  )
+    return [];
+  const hasUplink = main.some((row) => row.gateway === undefined && UPLINK.test(row.interface ?? ""));
+  return hasUplink ? main.flatMap((row) => (CNI.test(row.interface ?? "") ? [{ ...placed(row), interface: row.interface as string }] : [])) : [];
+}

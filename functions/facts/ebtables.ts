@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { commandLine, isPromptLine, optionValue, withoutPrompt, words } from "./command.ts";
+import { savedOfNft } from "./ebtables-nft.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 
 /**
@@ -114,6 +115,8 @@ export const ebtables = defineFact({
   commands: [{ argv: ["ebtables-save"], modules: ["nf_tables", "nft_compat"] }],
   recognize(argv): View | undefined {
     const program = argv[0] ?? "";
+    // its own text only: as JSON netcheck asks for it besides ebtables-save
+    if (program === "nft" && isListOfBridges(argv)) return { format: "nft", complete: false, scope: "nft", rank: 0 };
     if (/^ebtables(?:-nft|-legacy)?-save$/.test(program)) return { format: "save", complete: !argv.includes("-t"), scope: "", rank: 3 };
     if (!/^ebtables(?:-nft|-legacy)?$/.test(program)) return undefined;
     const list = argv.findIndex((word) => word === "-L" || word === "--list");
@@ -180,7 +183,7 @@ export const ebtables = defineFact({
       }
       rows.push({ line, table: chain.table, chain: chain.name, position, ...rule, ...counters, spec });
     };
-    for (const { line, text: content } of lines(text)) {
+    for (const { line, text: content } of lines(view.format === "nft" ? savedOfNft(text) : text)) {
       // --Lx prints the commands that would make the rules
       const command = AS_COMMAND.exec(content.trimStart());
       if (command?.[1] !== undefined) table = command[1];
@@ -239,6 +242,13 @@ export const ebtables = defineFact({
     return unparsed.with({ chains: [...chains.values()], rows });
   },
 });
+
+/** `nft list ruleset`, `nft -a list table bridge nat`. */
+function isListOfBridges(argv: readonly string[]): boolean {
+  const [verb, what, family] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  if (argv.some((word) => /^(?:-[a-z]*j[a-z]*|--json)$/.test(word)) || verb !== "list") return false;
+  return (what === "ruleset" && (family === undefined || family === "bridge")) || ((what === "table" || what === "chain") && family === "bridge");
+}
 
 const AS_COMMAND = /^(?:\/\S{1,60}\/)?ebtables(?:-nft|-legacy)?(?: -t (\w{1,20}))? (-[APN] \S.*)$/;
 

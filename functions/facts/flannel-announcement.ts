@@ -3,20 +3,21 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 
 /**
- * What flannel told the other nodes about this one (flannel-annotation), where the device does not agree with it: they send to a hardware address that this
- * node does not take.
+ * What flannel told the other nodes about this one (flannel-annotation, or the entry that one of them made of it), where the device does not agree with it: they
+ * send to a hardware address that this node does not take.
  *
  *     flannel.alpha.coreos.com/backend-data: '{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}', and flannel.1 has 8e:8f:a1:b5:44:c1
+ *     10.244.1.0 dev flannel.1 lladdr 6e:b9:d5:e1:19:85 PERMANENT                       (of another node, in a text of both)
  */
 const Announcement = z.object({
   line: z.int(),
   interface: z.string(),
-  /** As the annotation has it. */
+  /** As the annotation or the entry has it. */
   mac: z.string(),
   /** Of the device on this node. */
   deviceMac: z.string(),
   /**
-   * "own": the annotation names an address of this node, or was asked of it by name. "nobody": it names none, and its MAC is that of no entry of the device, as
+   * "own": the annotation names an address of this node, or was asked of it by name; or it is an entry for the device's own address. "nobody": it names none, and its MAC is that of no entry of the device, as
    * a peer's would be. "unplaced": it names none, no entries were read to tell, and the command names no node.
    */
   whose: z.enum(["own", "nobody", "unplaced"]),
@@ -40,11 +41,13 @@ type Entry = Row & { readonly interface: string; readonly mac?: string };
 interface Sources {
   readonly link?: { rows: readonly Entry[] };
   readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
-  readonly neighbor?: { rows: readonly Entry[] };
+  readonly neighbor?: { rows: readonly (Entry & { readonly address: string; readonly state?: string })[] };
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
-  readonly address?: { rows: readonly { address: string }[] };
+  readonly address?: { rows: readonly { address: string; interface: string }[] };
   readonly networkd?: { interfaces: readonly Entry[] };
 }
+
+const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
 
 export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
@@ -60,7 +63,7 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     const others = ["link", "flannel-annotation", "neighbor", "address"].every((id) => whole.has(id));
     return others && told.every((row) => listed.has("*") || listed.has(row.interface));
   },
-  derive(values: Sources): Announcements {
+  derive(values: Sources, whole): Announcements {
     const { link, "flannel-annotation": annotation, neighbor, fdb, address, networkd } = values;
     const devices = [...(link?.rows ?? []), ...(networkd?.interfaces ?? [])];
     const told = annotation?.rows ?? [];
@@ -78,6 +81,15 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       // that of a node with another name is a peer's, which this device has no reason to agree with
       if (mine || (alone && !(whose === "unplaced" && row.own === false)))
         rows.push({ ...placed(row), interface: row.interface, mac: row.mac, deviceMac, whose });
+    }
+    // no node has an entry for an address of its own: it is another node's. Where all addresses were listed the text is of one node, and the entry is from before
+    if (!whole.has("address")) {
+      for (const entry of neighbor?.rows ?? []) {
+        const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
+        const mine = FLANNEL.test(entry.interface) && (address?.rows ?? []).some((row) => row.interface === entry.interface && row.address === entry.address);
+        if (!mine || entry.state !== "PERMANENT" || entry.mac === undefined || deviceMac === undefined || entry.mac === deviceMac) continue;
+        rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
+      }
     }
     const peers: Announcements["peers"] = [];
     for (const row of told) {

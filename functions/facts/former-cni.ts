@@ -39,6 +39,9 @@ const FormerCni = z.object({
   /** Routes through the tunnel of flannel's former backend that are more specific than the `wide` one through the device of its present one, which was made later. */
   overtaking: z.array(Way),
   wide: z.array(Way),
+  /** Bridges without a pod whose subnet is what a route of BIRD sends to another node: theirs comes first. With those routes. */
+  covering: z.array(Bridge),
+  covered: z.array(Way),
   /** Devices that hold the port of the tunnel which another CNI's agent could not switch on, as its log says. */
   holding: z.array(z.object({ line: z.int(), interface: z.string() })),
   /** What the agent's log says of it, and the device that is down for it. */
@@ -68,7 +71,8 @@ const TUNNEL = /^(?:cilium_vxlan|flannel\.\d{1,8}|vxlan\.calico|antrea-tun0)$/;
 const TUNNEL_OF_FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
 /** flannel's WireGuard and its old udp backend have one route for all nodes. */
 const WIDE = /^flannel(?:-wg|-wg-v6|0)$/;
-const CLASH = /RTNETLINK answers: Address already in use|set interface (\S{1,15}).{0,30} (?:to UP state|up): [Aa]ddress already in use/;
+const CLASH =
+  /RTNETLINK answers: Address already in use|(?:set interface|setting up device) (\S{1,15}?)(?:\s.{0,30}(?:to UP state|up))?: [Aa]ddress already in use/;
 const OWN_PORT = /VXLAN config: .{0,40}Port=([1-9]\d{0,4}) /;
 /** Where the kernel has no other: flannel's and Cilium's own. */
 const USUAL_PORT = 8472;
@@ -107,6 +111,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
       ...twinsOf(values),
       ...outsideOf(values, running, absent.length > 0),
       ...overtakingOf(main, values.link?.rows ?? []),
+      ...coveringOf(main, values),
       ...holdersOf(values),
     };
   },
@@ -198,6 +203,26 @@ function overtakingOf(main: readonly (Route & Row)[], links: readonly Link[]): P
   return {
     overtaking: former.filter((one) => present.some((other) => overtakes(one, other))).map(({ row }) => wayOf(row)),
     wide: present.filter((other) => former.some((one) => overtakes(one, other))).map(({ row }) => wayOf(row)),
+  };
+}
+
+/**
+ * BIRD never has a route to a subnet of its own node: if a bridge has that subnet, and no pod is on it, it is left over, and its route of the kernel's comes first.
+ *
+ *     10.244.9.0/24 dev cni0 proto kernel scope link src 10.244.9.1
+ *     10.244.9.0/24 via 10.81.0.1 dev eth0 proto bird metric 32
+ */
+function coveringOf(main: readonly (Route & Row)[], values: Sources): Pick<FormerCni, "covering" | "covered"> {
+  const links = values.link?.rows ?? [];
+  // brief lists do not tell whose port a veth is
+  if (links.length === 0 || links.some((row) => row.interface.startsWith("veth"))) return { covering: [], covered: [] };
+  const elsewhere = main.filter((row) => row.protocol === "bird" && row.gateway !== undefined && !row.prefix.endsWith("/0"));
+  const isIdle = (name: string): boolean => BRIDGE.test(name) && links.some((row) => row.interface === name && row.up) && !hasPort(name, values);
+  const covers = (bridge: Bridged, way: Route): boolean => within(prefixOf(bridge), way.prefix);
+  const covering = bridgeRoutes(values).filter((row) => isIdle(row.interface) && elsewhere.some((way) => covers(row, way)));
+  return {
+    covering: covering.map((row) => ({ ...placed(row), interface: row.interface, address: row.address })),
+    covered: elsewhere.filter((way) => covering.some((row) => covers(row, way))).map(wayOf),
   };
 }
 

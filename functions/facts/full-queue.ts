@@ -35,6 +35,7 @@ type Counters = FullQueue["acceptCounters"];
 interface Sources {
   readonly "listen-queue"?: { full: readonly (ListenQueue["full"][number] & Row)[]; risen: readonly (ListenQueue["risen"][number] & Row)[] };
   readonly nstat?: { rows: Counters };
+  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
   readonly socket?: {
     rows: readonly (Row & {
       protocol: string;
@@ -53,15 +54,20 @@ const ACCEPT = new Set(["TcpExtListenOverflows", "TcpExtListenDrops"]);
 const RECEIVE = new Set(["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpMemErrors"]);
 /** A listener that lets fewer wait was made by hand (`nc -l`) or by a test. */
 const SMALL_BACKLOG = 5;
+/** uWSGI watches its own queue: `*** uWSGI listen queue of socket "127.0.0.1:3031" (fd: 3) full !!! (101/100) ***`. */
+const UWSGI = /\*\*\* uWSGI listen queue of socket "(\S{0,60}):(\d{1,5})" \(fd: \d{1,6}\) full !!! \((\d{1,9})\/(\d{1,9})\) \*\*\*/;
+/** Seconds. A queue that was full before may have been a burst. */
+const RECENT = 900;
 /** Bytes. The buffer that a UDP socket gets without asking (net.core.rmem_default) is 212,992; a full one shows a little less or more. */
 const FULL_BUFFER = 180_000;
 
 export const fullQueue = defineDerivedFact<FullQueue>({
   id: "full-queue",
   title: "Sockets whose queue is full, and the counters of what was dropped",
-  from: ["socket", "nstat", "listen-queue"],
-  // of a pod, where somebody asked one
-  optional: ["listen-queue"],
+  from: ["socket", "nstat", "listen-queue", "agent-log"],
+  // of a pod, where somebody asked one, and what a server in it says
+  optional: ["listen-queue", "agent-log"],
+  inPart: ["agent-log"],
   schema: FullQueue,
   derive(values) {
     const sources = values as Sources;
@@ -89,6 +95,13 @@ export const fullQueue = defineDerivedFact<FullQueue>({
       if (protocol === "udp" && ((dropsDelta !== undefined && dropsDelta > 0) || receiveQueue >= FULL_BUFFER)) {
         result.receive.push({ ...about, ...(dropsDelta === undefined ? {} : { dropsDelta }) });
       }
+    }
+    for (const row of sources["agent-log"]?.rows ?? []) {
+      const [, address = "", port = "", waiting, limit] = UWSGI.exec(row.message) ?? [];
+      if (waiting === undefined || (row.age ?? 0) >= RECENT) continue;
+      const queue = { ...placed(row), protocol: "tcp", address, port: Number(port), process: "uwsgi", waiting: Number(waiting), limit: Number(limit) };
+      // it says so every second: the newest counts
+      result.accept = [...result.accept.filter((other) => other.process !== "uwsgi" || other.port !== queue.port), queue];
     }
     const pods = sources["listen-queue"];
     for (const row of pods?.full ?? []) {

@@ -38,6 +38,8 @@ export interface AddressText {
 }
 
 const INDEX = /^\d{1,10}:$/;
+/** Stands where an index was not copied: the kernel counts from 1. */
+const UNCOPIED = "0:";
 const NAME = /^[^\s/]{1,127}$/;
 const FLAGS = /^<[A-Z0-9_,-]{0,400}>$/;
 /** Words of the first line that a value stands behind. */
@@ -73,7 +75,7 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
   for (const { line, text: content } of lines(text)) {
     for (const segment of content.includes("\\") ? content.split(/\\(?=[ \t])/) : [content]) {
       const trimmed = segment.trim();
-      const words = trimmed.split(/\s+/);
+      const words = withIndex(trimmed.split(/\s+/));
       const first = words[0] as string;
       if (first === "") continue;
       if (INDEX.test(first)) {
@@ -87,6 +89,9 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
           if (current === undefined) unparsed.add(line, segment);
           else links.push(current);
         }
+      } else if (current === undefined && labelOf(words) !== undefined) {
+        // `ip addr | grep inet`
+        addresses.push({ line, interface: labelOf(words) as string, words });
       } else if (current === undefined) {
         if (!isPrompt(segment) && !(SKIPPED.test(trimmed) && addresses.length > 0)) unparsed.add(line, segment);
       } else if (columns !== undefined) {
@@ -111,6 +116,25 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
   return { links, addresses };
 }
 
+/**
+ * The interface of an address whose header was left out: an IPv4 address ends with its label, which begins with the interface's name (`… scope global eth0:1`). Of
+ * IPv6 nothing tells.
+ */
+function labelOf(words: readonly string[]): string | undefined {
+  const [label, before] = [words.at(-1) ?? "", words.at(-2) ?? ""];
+  const told =
+    words[0] === "inet" &&
+    words.length > 3 &&
+    words.includes("scope") &&
+    before !== "scope" &&
+    !/^(?:secondary|dynamic|noprefixroute|deprecated|tentative|permanent)$/.test(label);
+  return told && NAME.test(label) ? label.replace(/:[^:]{0,15}$/, "") : undefined;
+}
+
+/** Whoever copies one interface out of a list often leaves its index behind: `flannel.1: <BROADCAST,MULTICAST> mtu 1450 …` gets one that says nothing. */
+const withIndex = (words: string[]): string[] =>
+  words[2] === "mtu" && (words[0] ?? "").endsWith(":") && FLAGS.test(words[1] ?? "") ? [UNCOPIED, ...words] : words;
+
 /** Takes `eth0@if3:` apart. `@NONE` means that there is no peer. */
 export function split(name: string): { interface: string; peer?: string } {
   const bare = name.endsWith(":") ? name.slice(0, -1) : name;
@@ -132,10 +156,13 @@ function header(line: number, words: readonly string[]): LinkText | undefined {
   }
   const mtu = Number(pairs["mtu"] ?? "");
   if (pairs["mtu"] === undefined || !Number.isSafeInteger(mtu)) return undefined;
-  const number = Number(index.slice(0, -1));
+  const number = index === UNCOPIED ? undefined : Number(index.slice(0, -1));
   const peerNamespace = pairs["link-netns"] ?? pairs["link-netnsid"];
-  const values = present({ qdisc: pairs["qdisc"], master: pairs["master"] ?? pairs["vrf"], state: pairs["state"], peerNamespace });
-  return { line, ...split(name), index: number, flags: flags.slice(1, -1).split(",").filter(Boolean), mtu, ...values, details: [] };
+  const values = present({ index: number, qdisc: pairs["qdisc"], master: pairs["master"] ?? pairs["vrf"], state: pairs["state"], peerNamespace });
+  const named = split(name);
+  // BusyBox looks the peer's number up among the interfaces here, and finds this one: the peer is in another namespace
+  if (named.peer === named.interface && number !== undefined) named.peer = `if${number}`;
+  return { line, ...named, flags: flags.slice(1, -1).split(",").filter(Boolean), mtu, ...values, details: [] };
 }
 
 /** `link/ether fa:24:fc:e6:d1:45 brd ff:ff:ff:ff:ff:ff link-netns pod1 promiscuity 1 …` */

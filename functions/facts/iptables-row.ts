@@ -103,7 +103,7 @@ const IptablesProgram = z.object({
 
 /** A remark of the tool that says that it does not show everything. Group 1: the table that only nft can show. */
 export const WARNING =
-  /^(?:# Warning: ip6?tables-legacy tables present|(?:# |ip6?tables.{0,60}: )[Tt]able [`'"]?([\w-]{1,64})['"]? is incompatible, use 'nft' tool)/;
+  /^(?:(?:# )?Warning: ip6?tables-legacy tables present|(?:# |ip6?tables.{0,60}: )[Tt]able [`'"]?([\w-]{1,64})['"]? is incompatible, use 'nft' tool)/;
 
 export const Iptables = z.object({
   chains: z.array(IptablesChain),

@@ -9,18 +9,27 @@ const SEARCH = /^[ef]?grep(?: -[niwEFPe]{1,4}){0,3} ([\w:/.-]{3,200})$/;
 const OF_A_SERVICE = /^KUBE-(?:SVC|SVL|SEP)-/;
 const SERVICE = /^([\w.-]{1,253}\/[\w.:-]{1,253})(?: cluster IP| -> \S{1,64})?$/;
 
+/** One grep, its options, and what it looks for. */
+const ANY_SEARCH = /^([ef]?grep)((?: -[niwEFPe]{1,4}){0,3})(?: --)? (.{3,200})$/;
+/** A pattern that is a text, or a choice of texts: "FORWARD", "-A (FORWARD|KUBE-FORWARD) ", "KUBE-FORWARD|CILIUM_FORWARD". */
+const CHOICE = /^([\w:/ -]{0,100})\(([\w:/| -]{1,200})\)([\w:/ -]{0,100})$/;
+const TEXTS = /^[\w:/| -]{3,200}$/;
+
 /**
- * Marks the chains of which a search behind the command cannot have left out a rule: those of the services whose name holds what was searched for. A search for
- * an endpoint's address shows only some of the rules, and marks none.
+ * Marks the chains of which a search behind the command cannot have left out a rule: those whose name in front of each rule (`-A FORWARD `) is what was searched
+ * for, and those of the services whose name holds it. A search for an endpoint's address shows only some of the rules, and marks none.
  *
  * @param value what was read of the output; its chains are changed
  * @param pipe what the output was piped into (`Input.pipe`)
  */
 export function completeBySearch(value: Iptables, pipe: string, text: string): void {
   const pattern = SEARCH.exec(pipe)?.[1];
-  if (pattern === undefined) return;
+  const finds = namesFound(pipe);
+  if (pattern === undefined && finds === undefined) return;
   // behind a prompt stands the output of another command, which had a filter of its own or none, unless it is the command itself that was copied along
   for (const { text: content } of lines(text)) if (isPrompt(content) && pipeOf(content) !== pipe) return;
+  if (finds !== undefined) completeByName(value, text, finds);
+  if (pattern === undefined) return;
   const chains = new Map<string, IptablesRow[]>();
   for (const row of value.rows) {
     if (!OF_A_SERVICE.test(row.chain)) continue;
@@ -39,3 +48,37 @@ export function completeBySearch(value: Iptables, pipe: string, text: string): v
 /** kube-proxy's last rule of a chain always takes the packet; without it the rest was lost otherwise. */
 const isEnd = (rule: IptablesRow | undefined): boolean =>
   rule !== undefined && (rule.toDestination !== undefined || (rule.target?.startsWith("KUBE-SEP-") === true && !/\bprobability\b/.test(rule.spec)));
+
+/** Whether the search finds a text, by the words alone of which it gives a choice; undefined if it is no such search. */
+function namesFound(pipe: string): ((text: string) => boolean) | undefined {
+  const [, program, options = "", raw = ""] = ANY_SEARCH.exec(pipe) ?? [];
+  if (program === undefined || raw.includes(" | ") || raw.includes(" -e ")) return undefined;
+  const extended = program === "egrep" || /[EP]/.test(options);
+  const literal = program === "fgrep" || options.includes("F");
+  const pattern = extended || literal ? raw : raw.replaceAll("\\|", "|");
+  const [, before = "", choice, behind = ""] = (extended ? CHOICE.exec(pattern) : null) ?? [];
+  if (choice === undefined && !TEXTS.test(pattern)) return undefined;
+  // in a pattern that is not extended "|" is a character like others, and so is it in a text
+  const isChoice = choice !== undefined || extended || pattern !== raw;
+  const words = (isChoice ? (choice ?? pattern).split("|") : [pattern]).map((word) => `${before}${word}${behind}`);
+  if (words.some((word) => word.trim().length < 3 || (!isChoice && word.includes("|")))) return undefined;
+  const fold = (text: string): string => (options.includes("i") ? text.toLowerCase() : text);
+  const isWord = (text: string, word: string): boolean => {
+    const at = text.indexOf(word);
+    return at !== -1 && (!options.includes("w") || !(/\w/.test(text[at - 1] ?? " ") || /\w/.test(text[at + word.length] ?? " ")));
+  };
+  return (text) => words.some((word) => isWord(fold(text), fold(word)));
+}
+
+/**
+ * Each rule of `iptables-save` and `iptables -S` begins with the name of its chain; those of `iptables -L` do not. Where the
+ * search shows the chain's own line (`:FORWARD ACCEPT [0:0]`), that line tells more. Chains of services are looked at by their ends.
+ */
+function completeByName(value: Iptables, text: string, finds: (text: string) => boolean): void {
+  const named = value.chains.filter((chain) => !OF_A_SERVICE.test(chain.name) && finds(`-A ${chain.name} `) && !finds(`:${chain.name} `));
+  if (named.length === 0) return;
+  const written = new Map([...lines(text)].map(({ line, text: content }) => [line, content]));
+  const without = new Set(value.rows.filter((row) => written.get(row.line)?.includes(`-A ${row.chain} `) !== true).map((row) => row.chain));
+  const listed = new Set(value.rows.map((row) => row.chain));
+  for (const chain of named) if (listed.has(chain.name) && !without.has(chain.name)) chain.complete = true;
+}

@@ -144,7 +144,8 @@ function endpointOf(text: string, hex: boolean): Endpoint | undefined {
 function serviceOf(match: RegExpExecArray, line: number, hex: boolean): Service | undefined {
   const [, name, where, rest = ""] = match as unknown as [string, string, string, string | undefined];
   const mark = name === "FWM";
-  const endpoint = mark ? { address: where } : endpointOf(where, hex);
+  // ipvsadm prints marks in decimal, the kernel's file prints all in hexadecimal
+  const endpoint = !mark ? endpointOf(where, hex) : { address: hex && /^[0-9A-F]{8}$/.test(where) ? String(Number.parseInt(where, 16)) : where };
   if (endpoint === undefined) return undefined;
   const scheduler = NUMBERS.test(rest) ? undefined : /^[a-z]{1,16}(?= |$)/.exec(rest)?.[0];
   if (rest !== "" && scheduler === undefined && !NUMBERS.test(rest) && !/^(?:ops|persistent)/.test(rest)) return undefined;

@@ -59,6 +59,8 @@ const FULL =
 const PROGRAM = new RegExp(String.raw`^(${HOST}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?`);
 // `--no-hostname`, or a person took the host out
 const NO_HOST = /^(?:(kernel)|[^\s:[\]]{1,64}\[\d{1,10}\]): ?/;
+// a line of the journal whose time was not copied
+const TIMELESS = /^(?:[a-z0-9][a-z0-9.-]{0,252} )?kernel: (?=\S)/;
 // BusyBox syslogd and OpenWrt's logd: "Fri Apr 18 06:02:11 2025 kern.info kernel: ", "Apr 18 06:02:11 router kern.info kernel: "
 const LOGREAD =
   /^((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?) (?:[\w.-]{1,255} )?([a-z]{3,8}\d?)\.(emerg|alert|crit|err|warn|notice|info|debug) (\S{1,64}?)(?:\[\d{1,10}\])?: ?/;
@@ -107,8 +109,9 @@ export const kernelLog = defineFact({
     const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true)];
     if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
     const rows: Message[] = [];
-    if (view.format === "journal-json") {
+    if (view.format === "journal-json" || view.format === "journal-json-whole") {
       for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+        if (view.format === "journal-json-whole" && !isOfKernel(value)) continue;
         const row = fromJournal(value);
         if (row === undefined) unparsed.add(line, quote);
         else rows.push(Object.assign({ line, ...row }, { text: quote }));
@@ -197,7 +200,7 @@ function journalView(argv: readonly string[]): View | undefined {
     (word, i) =>
       /^(?:-[nSUpgubf]|--(?:lines|since|until|priority|grep|unit|boot|follow))/.test(word) && !(word === "-b" && /^(?:-[a-z]|$)/.test(argv[i + 1] ?? "")),
   );
-  if (!kernelOnly) return output === "json" || output === "cat" ? undefined : { format: "text", complete: false, scope: "", rank: 1 };
+  if (!kernelOnly) return output === "cat" ? undefined : { format: output === "json" ? "journal-json-whole" : "text", complete: false, scope: "", rank: 1 };
   return { format: output === "json" ? "journal-json" : "text", complete: !part, scope: "", rank: 2 };
 }
 const OF_OTHERS =
@@ -240,6 +243,7 @@ function distinct(rows: readonly Message[]): Message[] {
 function fromLine(content: string, minute: string | undefined): Draft | undefined {
   let rest = content.trimStart();
   const row: Draft = { message: "" };
+  let named = false;
   const code = rest.charCodeAt(0);
   if (code === 60 /* < */) {
     const raw = RAW.exec(rest);
@@ -253,6 +257,10 @@ function fromLine(content: string, minute: string | undefined): Draft | undefine
       row.facility = decoded[1] as string;
       row.level = decoded[2] as string;
       rest = rest.slice(decoded[0].length);
+    } else {
+      const timeless = TIMELESS.exec(rest)?.[0].length ?? 0;
+      rest = rest.slice(timeless);
+      named = timeless > 0;
     }
   } else if (code !== 91 /* [ */) {
     const logread = LOGREAD.exec(rest);
@@ -285,7 +293,7 @@ function fromLine(content: string, minute: string | undefined): Draft | undefine
     }
   }
   // without any prefix it is the rest of a wrapped message, indented or not
-  row.message = row.time === undefined && row.seconds === undefined && row.level === undefined ? content : rest;
+  row.message = row.time === undefined && row.seconds === undefined && row.level === undefined && !named ? content : rest;
   return row;
 }
 
@@ -320,6 +328,9 @@ function readJson(text: string, unparsed: UnparsedLines): Message[] {
 }
 
 /** `journalctl -o json`: one object a line; times are microseconds since 1970 and since boot. */
+/** Among those of other programs. */
+const isOfKernel = (value: Record<string, unknown>): boolean => asString(value["_TRANSPORT"]) === "kernel" || asString(value["SYSLOG_IDENTIFIER"]) === "kernel";
+
 function fromJournal(value: Record<string, unknown>): Draft | undefined {
   const message = asString(value["MESSAGE"]);
   if (message === undefined) return undefined;

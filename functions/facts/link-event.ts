@@ -25,6 +25,8 @@ const Flap = z.object({
   interface: z.string(),
   /** Changes to "down" within an hour before the collection. In a log that has only "up" of the interface each after the first tells of one. */
   downs: z.int(),
+  /** In how many of the 24 hours before the collection there was such a change. */
+  hours: z.int(),
   /** Changes to "down" in the whole log whose age is not known. */
   undatedDowns: z.int(),
   /** How often the line was lost between two samples, by the count of the kernel, of bonding or of the card's driver. */
@@ -76,6 +78,7 @@ const UP = new Set(["Gained", "connected", "up"]);
 
 /** The window within which changes count, in seconds. */
 const WINDOW = 3600;
+const HOURS = 24;
 /** A driver may say twice that the line came up: once more when it has agreed on the speed. A line that was really lost is back after more seconds than these. */
 const ONE_START = 30;
 const MAX_ROWS = 1000;
@@ -113,6 +116,7 @@ export const linkEvent = defineDerivedFact({
     // a restarted NetworkManager says again that the line is there; a driver says so when it comes up
     const fallen = new Set(rows.flatMap((row) => (row.event === "down" || !told.has(row.interface) ? [row.interface] : [])));
     const latest = new Map<string, Event>();
+    const hours = new Map<string, Set<number>>();
     for (const row of rows) {
       const before = latest.get(row.interface);
       latest.set(row.interface, row);
@@ -128,17 +132,27 @@ export const linkEvent = defineDerivedFact({
         ...placed(row),
         interface: row.interface,
         downs: (known?.downs ?? 0) + recent,
+        hours: hoursOf(row, hours),
         undatedDowns: (known?.undatedDowns ?? 0) + undated,
       });
     }
     for (const [row, counted] of countedBy(values)) {
       if (counted === 0) continue;
       const { interface: name } = row;
-      interfaces.set(name, { ...placed(row), interface: name, downs: 0, undatedDowns: 0, ...interfaces.get(name), counted });
+      interfaces.set(name, { ...placed(row), interface: name, downs: 0, hours: 0, undatedDowns: 0, ...interfaces.get(name), counted });
     }
     return { rows, interfaces: [...interfaces.values()] };
   },
 });
+
+/** Notes the hour of this change, and counts those of its interface. */
+function hoursOf({ interface: name, age }: Event, noted: Map<string, Set<number>>): number {
+  const hours = noted.get(name) ?? new Set();
+  noted.set(name, hours);
+  const hour = age === undefined ? HOURS : Math.floor(age / WINDOW);
+  if (hour < HOURS) hours.add(hour);
+  return hours.size;
+}
 
 /** Counters that were read twice, with their growth. */
 function countedBy(values: Sources): (readonly [Row & { interface: string }, number])[] {

@@ -31,6 +31,8 @@ const DOCKER = /^\{"log":"/;
 
 // the thread id may be glued to the time
 const KLOG = /^([IWEF])(\d{4} \d\d:\d\d:\d\d(?:\.\d{1,6})?)\d{0,12} {1,8}(?:\d{1,10} )?([\w.-]{1,100}:\d{1,6})\] ?/;
+/** The same, of which somebody copied only the end: `14086 cni.go:213] Unable to …`. */
+const CUT_KLOG = /^(?:\d{1,10} )?([a-z][\w-]{1,60}\.go:\d{1,6})\] /;
 const KLOG_LEVELS: Readonly<Record<string, string>> = { I: "info", W: "warning", E: "error", F: "fatal" };
 const LOGFMT = /^(?:time|ts|t|level|lvl)=(?:"|\S)/;
 // calico: [INFO][61] felix/int_dataplane.go 1234: …
@@ -124,6 +126,8 @@ export function readMessage(content: string, format: string): LogMessage | "kern
 function ofProgram(rest: string, row: LogMessage): string {
   const klog = KLOG.exec(rest);
   if (klog !== null) return taken(row, { level: KLOG_LEVELS[klog[1] as string], time: klog[2], source: klog[3] }, rest.slice(klog[0].length));
+  const cut = CUT_KLOG.exec(rest);
+  if (cut !== null) return taken(row, { source: cut[1] }, rest.slice(cut[0].length));
   const ovs = OVS.exec(rest);
   if (ovs !== null) return taken(row, { level: levelOf(ovs[3] as string), time: ovs[1], source: ovs[2] }, rest.slice(ovs[0].length));
   const code = rest.charCodeAt(0);

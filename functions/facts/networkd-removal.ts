@@ -23,7 +23,12 @@ const Removal = z.object({
   age: z.number().optional(),
 });
 /** A rule that somebody saw go, whoever took it away, where no rule has its place now. */
-const Watched = z.object({ line: z.int(), priority: z.int() });
+const Watched = z.object({
+  line: z.int(),
+  priority: z.int(),
+  /** It was about one address, as those of pods are: such a rule goes with the pod. */
+  ofOneAddress: z.boolean(),
+});
 /** A route by another gateway than the default one, or to a pod, that stood in a listing and does not in a later one. */
 const Way = z.object({ line: z.int(), prefix: z.string() });
 const NetworkdRemoval = z.object({
@@ -39,7 +44,7 @@ interface Sources {
   readonly rule?: { rows: readonly Rule[]; gone?: readonly (Rule & Row)[] };
   readonly route?: { rows: readonly Route[]; gone?: readonly (Route & Row)[] };
   readonly "manual-restart"?: { rows: readonly (Row & { unit: string })[] };
-  readonly "rule-removal"?: { rows: readonly (Row & { priority: number })[] };
+  readonly "rule-removal"?: { rows: readonly (Row & { priority: number; spec: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
 }
 
@@ -57,6 +62,9 @@ const MADE = /, gw: ([\d.:a-f]{2,39}), .{1,200}, proto: (?!static|dhcp|ra,|kerne
 const PRIORITIES = /^(?:9|10|20|99|100|110|111|512|1024|1536|52[1-7]0|32766)$/;
 /** Interfaces that agents make. */
 const DEVICES = /^(?:eni[0-9a-f]{11}|cali[0-9a-f]{11}|lxc|cilium_|flannel|cni0|kube-bridge|tunl0|tun-|vxlan\.calico|wireguard\.cali|azv|tailscale|vlan\.eth)/;
+
+/** `ip` leaves the length out of a prefix that is one address. */
+const ONE_ADDRESS = /\b(?:from|to) [\d.:a-f]{2,39}(?:\/(?:32|128))?(?!\S)/;
 
 export const networkdRemoval = defineDerivedFact({
   id: "networkd-removal",
@@ -83,9 +91,13 @@ export const networkdRemoval = defineDerivedFact({
     }
     const watched = (values["rule-removal"]?.rows ?? [])
       .filter((row) => whole.has("rule") && rules.length > 0 && !rules.some((rule) => rule.priority === row.priority))
-      .map((row) => ({ ...placed(row), priority: row.priority }));
+      .map((row) => ({ ...placed(row), priority: row.priority, ofOneAddress: ONE_ADDRESS.test(row.spec) }));
     // of two listings the later one shows that they are not there
-    const gone = (values.rule?.gone ?? []).map((row) => ({ ...placed(row), priority: row.priority }));
+    const gone = (values.rule?.gone ?? []).map((row) => ({
+      ...placed(row),
+      priority: row.priority,
+      ofOneAddress: [row.from, row.to ?? ""].some((prefix) => /\/(?:32|128)$/.test(prefix)),
+    }));
     const ways = (values.route?.gone ?? []).filter((row) => isOfOthers(row, routes)).map((row) => ({ ...placed(row), prefix: row.prefix }));
     const restarts = (values["manual-restart"]?.rows ?? []).filter((row) => row.unit === "systemd-networkd").map(placed);
     return { rows, watched: [...watched, ...gone], ways, restarts };

@@ -161,7 +161,7 @@ export const nstat = defineFact({
         for (const [quote, name, value] of content.matchAll(NSTAT_JSON)) {
           rows.push(Object.assign({ line, name: name as string, value: counterOf(value as string) }, { text: quote }));
         }
-        if (rows.length === known && !/^\s*(?:\{\s*)?"(?:kernel|-?\d+\.?\d*)"?\s*:?\s*\{?\s*$/.test(content) && content.trim() !== "{")
+        if (rows.length === known && !/^\s*(?:\{\s*)?"(?:kernel|-?\d+\.?\d*)"?\s*:?\s*(?:\{\s*(?:\}\s*)*)?$/.test(content) && content.trim() !== "{")
           unparsed.add(line, content);
       } else if (!/^#|^\}+$/.test(content.trim()) && !isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
     }

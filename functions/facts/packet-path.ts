@@ -228,7 +228,7 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
   const found: Logged[] = [];
   for (let i = messages.length - 1; i >= 0 && found.length < MAX_LOGGED; i--) {
     const row = messages[i] as (typeof messages)[number];
-    const match = row.message.includes("IN=") ? LOGGED.exec(row.message) : null;
+    const match = row.message.includes("IN=") ? LOGGED.exec(wholeLine(row, messages[i + 1])) : null;
     if (match === null) continue;
     const [, prefix = "", inInterface, outInterface, source = "", destination = "", protocol = "", port] = match;
     const interfaces = {
@@ -241,6 +241,12 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
     found.push({ ...placeOf(row), prefix: prefix.trim(), source, destination, protocol, ...present({ ...interfaces, destinationPort, age: row.age }) });
   }
   return found.reverse();
+}
+
+/** A terminal may have broken the line of a packet in two, wherever it ended. */
+function wholeLine(row: { line: number; message: string }, next: { line: number; message: string } | undefined): string {
+  const broken = next?.line === row.line + 1 && !row.message.includes("PROTO=") && !next.message.includes("IN=") && next.message.includes("PROTO=");
+  return broken ? `${row.message}${next.message}` : row.message;
 }
 
 interface Decided extends Decision {

@@ -16,6 +16,8 @@ const Carrier = z.object({
   /** UDP port that it goes to: 8472 and 4789 (VXLAN), 6081 (Geneve). */
   port: z.int(),
 });
+/** A VXLAN packet whose outer checksum was wrong where it was seen (with -v); the first of each way. Names where tcpdump looked them up. */
+const Damaged = z.object({ line: z.int(), source: z.string(), destination: z.string(), port: z.int() });
 const Refusal = z.object({
   line: z.int(),
   /** Who refuses. */
@@ -50,6 +52,7 @@ const Arrival = z.object({ line: z.int(), interface: z.string(), source: z.strin
 
 const Trace = z.object({
   carriers: z.array(Carrier),
+  damaged: z.array(Damaged),
   refusals: z.array(Refusal),
   resets: z.array(Reset),
   arrivals: z.array(Arrival),
@@ -64,6 +67,7 @@ const ADDRESS = "(\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3})";
 const PORTS: Readonly<Record<string, number>> = { otv: 8472, "8472": 8472, vxlan: 4789, "4789": 4789, geneve: 6081, "6081": 6081 };
 // with -v the addresses stand on a line of their own
 const CARRIER = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS}\\.[\\w-]{1,20} > ${ADDRESS}\\.(otv|8472|vxlan|4789|geneve|6081): `);
+const DAMAGED = /(?:^|\s)([\w.:-]{1,253})\.[\w-]{1,20} > ([\w.:-]{1,253})\.(otv|8472|vxlan|4789): \[bad udp cksum /;
 const REFUSED = new RegExp(
   `(?:^|\\bIP |\\s)${ADDRESS} > ${ADDRESS}: ICMP (?:host )?${ADDRESS} (?:udp port (\\w{1,12}) )?unreachable( - admin prohibited(?: filter)?)?`,
 );
@@ -89,7 +93,7 @@ export const packetTrace = defineFact({
   schema: Trace,
   answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv }) {
-    const value: Trace = { carriers: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [], silent: [] };
+    const value: Trace = { carriers: [], damaged: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [], silent: [] };
     const arrived = new Set<string>();
     const tcp = new TcpTrace(argv);
     // every other packet is about other things
@@ -105,6 +109,10 @@ export const packetTrace = defineFact({
       if (name !== undefined && !arrived.has(way) && value.arrivals.length < MAX_ROWS) {
         arrived.add(way);
         value.arrivals.push({ line, interface: name, source: sender, destination: receiver });
+      }
+      const [, tunnelSource = "", tunnelEnd = "", tunnelPort = ""] = content.includes("[bad udp cksum") ? (DAMAGED.exec(content) ?? []) : [];
+      if (tunnelPort !== "" && value.damaged.length < MAX_ROWS && !value.damaged.some((row) => row.source === tunnelSource && row.destination === tunnelEnd)) {
+        value.damaged.push({ line, source: tunnelSource, destination: tunnelEnd, port: PORTS[tunnelPort] as number });
       }
       const carrier = CARRIER.exec(content);
       const refused = carrier === null ? REFUSED.exec(content) : null;

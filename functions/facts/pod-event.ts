@@ -42,6 +42,8 @@ const LISTED = new RegExp(
 const NOT_READY = /^\s{0,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
 // `crictl info`: the conditions of the runtime, and how it went to load the CNI configuration
 const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
+/** The same conditions in `kubectl get node -o yaml`, whose longer messages go on in the next line. */
+const IN_YAML = /^\s{0,16}message: (?:'([^'\s].{3,4000}?)'?|([^'"\s].{3,4000}))$/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
 /** What a log line is kept for: a pod's sandbox or address. */
@@ -58,6 +60,8 @@ export const podEvent = defineFact({
     if (argv[0] === "crictl" && argv.includes("info")) return { format: "runtime", complete: true, scope: "crictl info", rank: 1 };
     if (argv[0] !== "kubectl" && argv[0] !== "oc") return undefined;
     const json = /^(?:json|yaml|jsonpath|go-template|custom-columns|name)/.test(optionValue(argv, "-o", "--output") ?? "");
+    if (argv.includes("get") && argv.some((word) => /^(?:no|nodes?)(?:\/|$)/.test(word)) && json)
+      return { format: "runtime", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
     if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
     const at = argv.findIndex((word) => word === "events" || word === "event" || word === "ev");
     if (at === -1 || json || !(argv[1] === "events" || argv.includes("get"))) return undefined;
@@ -76,7 +80,8 @@ export const podEvent = defineFact({
       const listed = described === null ? LISTED.exec(raw.trimStart()) : null;
       if (view.format === "runtime") {
         // what else it tells is about other things
-        const message = RUNTIME.exec(raw)?.[1];
+        const yaml = IN_YAML.exec(raw);
+        const message = RUNTIME.exec(raw)?.[1] ?? yaml?.[1] ?? yaml?.[2];
         if (message !== undefined) rows.push({ line, source: "event", type: "Condition", count: 1, message });
       } else if (described !== null) {
         const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];

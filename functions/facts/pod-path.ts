@@ -84,7 +84,7 @@ const ANSWERS = new Set(["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"]);
 const SILENT = new Set(["FAILED", "INCOMPLETE"]);
 
 /** Calico: `route (Ifindex: 12, Dst: 10.1.2.3/32, Scope: link) already exists for an interface other than 'cali…'`, in old versions `failed to add route file exists` */
-const REFUSAL = /already exists for an interface other than|failed to add (?:host )?route.{0,20}file exists/;
+const REFUSAL = /already exists for an interface other than|failed to add (?:host )?route.{0,200}file exists/;
 
 interface Said {
   readonly message: string;

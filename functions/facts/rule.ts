@@ -94,10 +94,18 @@ export const rule = defineFact({
         else rows.push(Object.assign(row, { text: quote }));
       }
     } else {
+      let last = "";
       for (const { line, text: content } of lines(text)) {
         const row = fromText(line, family, content.trim().split(/\s+/));
-        if (row !== undefined) rows.push(row);
-        else if (!isPrompt(content)) unparsed.add(line, content);
+        if (row !== undefined) {
+          rows.push(row);
+          last = content;
+        } else if (!isPrompt(content)) unparsed.add(line, content);
+      }
+      const cut = rows.at(-1);
+      if (cut !== undefined && isCut(cut)) {
+        rows.pop();
+        unparsed.add(cut.line, last);
       }
     }
     return unparsed.with({ rows });
@@ -105,6 +113,9 @@ export const rule = defineFact({
   merge: (parts) => ({ ...mergeFamilies(parts), ...goneOf(parts) }),
   whole: wholeFamilies,
 });
+
+/** True of a last rule that leads to half of a table's name, `lookup mai`: the listing was cut there, and what came behind it is not known. */
+const isCut = ({ table = "" }: Rule): boolean => table !== "" && ["main", "local", "default"].some((name) => name !== table && name.startsWith(table));
 
 /** "all", or the prefix with its length. */
 function selector(text: string, family: Family): string | undefined {

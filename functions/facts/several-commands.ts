@@ -1,6 +1,6 @@
 import type { Output } from "./capture.ts";
 import { type CommandLine, commandLine, words } from "./command.ts";
-import { type AnyFact, MAX_UNPARSED, type View } from "./fact.ts";
+import { type AnyFact, MAX_UNPARSED, type Parsed, type View } from "./fact.ts";
 import { facts } from "./index.ts";
 import { unadorned } from "./paste.ts";
 
@@ -9,7 +9,7 @@ import { unadorned } from "./paste.ts";
 /** Words that a shell does not run as they stand. */
 const COMPOUND = /(?:^|[;&]\s{0,40})(?:(?:for|while|until|if|case|select|function)\s|[{(])/;
 /** What hands a line in quotes behind it to a shell. */
-const SHELL = /sh\s{1,8}-[a-z]{0,4}c\s{1,8}$|(?:^|\s)(?:ssh|watch)\s/;
+const SHELL = /sh\s{1,8}-[a-z]{0,4}c\s{1,8}$|(?:^|\s)(?:ssh|watch|pdsh|clush)\s/;
 /** More are not told apart: each one more doubles the ways to divide the lines. */
 const MAX_COMMANDS = 6;
 /** Longer outputs are not divided, for the same reason; nobody pastes them. */
@@ -72,7 +72,14 @@ const VALUES = /^(?:sudo )?cat ((?:\/(?:proc\/sys|sys)\/[\w.*{},/-]{1,200} ?){1,
  */
 export function eachCommand(output: Output): readonly Output[] {
   if (output.argv !== undefined) return [output];
-  const [command = output.command, ...others] = commandsOf(output.command);
+  const commands = commandsOf(output.command);
+  const silent = commands.length > 1 ? commands.filter(printsNothing) : [];
+  if (silent.length > 0) {
+    const rest = commands.filter((command) => !silent.includes(command));
+    const done = FAILED.test(output.text) ? [] : silent.map((command) => ({ ...output, command, text: "" }));
+    return rest.length === 0 ? done : [...done, ...eachCommand({ ...output, command: rest.join("; ") })];
+  }
+  const [command = output.command, ...others] = commands;
   if (others.length === 0) return command === output.command ? [output] : [{ ...output, command }];
   const lines = withoutEchoes(output.command, output.text.split("\n"));
   const shares = sharesOf(output.command, lines) ?? [{ command: output.command, from: 0, to: lines.length }];
@@ -83,6 +90,14 @@ export function eachCommand(output: Output): readonly Output[] {
     truncated: output.truncated && i === shares.length - 1,
   }));
 }
+
+/** True of what only restarts something: what stands below it was printed by the others. */
+export const printsNothing = (command: string): boolean => {
+  const readers = readersOf(command);
+  return readers.length > 0 && readers.every(({ fact }) => fact.id === "manual-restart");
+};
+/** Except what systemctl says of a failure. */
+const FAILED = /^(?:Failed to (?:re|try-re|force-re)|Job for \S{1,200} failed|Unit \S{1,200} not (?:found|loaded))/m;
 
 /** The lines without those that an `echo` of the command line printed (`echo; echo --- rules ---; ip rule`): blank, so that the others keep their numbers. */
 function withoutEchoes(line: string, lines: readonly string[]): readonly string[] {
@@ -159,12 +174,17 @@ function boundaries(unread: readonly number[], lines: readonly string[], from: n
   return unread.length >= MAX_UNPARSED || behind === firstUnread ? [firstUnread] : [behind, firstUnread];
 }
 
+/** No command prints it. A fact that leaves it aside in silence looks for one message among lines that are not its own (`absent-device`). */
+const NONSENSE = "?~ ~? ~~ ??";
+
+const parsedBy = ({ fact, view, line }: Reader, text: string): Parsed<unknown> =>
+  fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: undefined, stderr: "", sorted: line.sorted });
+
 /** The lines from `from` on that no fact of the command can read, at most {@link MAX_UNPARSED} of them; of its facts the one that reads most. */
 function unreadBy({ readers }: Known, lines: readonly string[], from: number): { readonly lines: readonly number[]; readonly count: number } {
   const text = unadorned(lines.slice(from).join("\n"));
-  const parsed = readers.map(({ fact, view, line }) =>
-    fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: undefined, stderr: "", sorted: line.sorted }),
-  );
+  const choosy = readers.filter((reader) => parsedBy(reader, NONSENSE).unparsedCount > 0);
+  const parsed = (choosy.length > 0 ? choosy : readers).map((reader) => parsedBy(reader, text));
   const best = parsed.reduce((least, one) => (one.unparsedCount < least.unparsedCount ? one : least));
   return { lines: best.unparsed.map(({ line }) => from + line - 1), count: best.unparsedCount };
 }

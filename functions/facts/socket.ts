@@ -113,6 +113,9 @@ const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 const CLOSE_WAIT = "state close-wait";
 /** A search, or a filter of ss, that shows every socket with this local port: `| grep ':53 '`, `sport = :53`. */
 const PORT_SEARCH = /^(?:\( ?)?(?:s(?:rc)?port (?:= |== |eq )?)?:?(\d{1,5})(?: ?\)| |\\[bs>])?$/;
+const SAVED = "saved";
+/** "netstat.txt", "/tmp/ss_tanp.out", "conns.log" */
+const LISTING = /(?:^|\/)(?:[\w.-]{0,60}(?:netstat|sockets?|connections?)[\w.-]{0,60}|(?:ss|conns?)[\w-]{0,20}\.(?:txt|log|out))$/i;
 /** Options of ss and netstat that turn the output into something else. */
 const NOT_A_LIST = ["s", "K", "E", "D", "F", "h", "V", "r", "i"];
 
@@ -130,6 +133,7 @@ export const socket = defineFact({
     const file = program === "cat" && argv.length === 2 ? PROC_FILE.exec(argv[1] as string)?.[1] : undefined;
     // IPv4 and IPv6 have files of their own
     if (file !== undefined) return { format: "proc", complete: false, scope: `${file.slice(0, 3)} all ${file.endsWith("6") ? "ipv6" : "ipv4"}`, rank: 1 };
+    if (/^[ef]?grep$/.test(program ?? "")) return ofSaved(argv);
     if (program !== "ss" && program !== "netstat") return undefined;
     if (program === "netstat" && argv.length === 1) return undefined;
     if (NOT_A_LIST.some((letter) => (program === "netstat" || letter !== "i") && letter !== "r" && hasLetter(argv, letter))) return undefined;
@@ -153,13 +157,13 @@ export const socket = defineFact({
   parse({ text, argv, view, pipe = "", truncated }) {
     const unparsed = new UnparsedLines();
     const rows: Socket[] = [];
-    const named = isLineCount(pipe) || COUNTING.test(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
-    const countedState = isLineCount(pipe) ? named : undefined;
+    const counting = isLineCount(pipe) || (view.format === SAVED && hasLetter(argv, "c"));
+    const named = counting || COUNTING.test(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
+    const countedState = counting ? named : undefined;
     const protocols = view.scope.split(" ").filter((word) => word === "tcp" || word === "udp");
     const only = protocols.length === 1 ? protocols[0] : undefined;
     // `ss state close-wait` leaves the column out
-    const asked = argv[argv.indexOf("state") + 1]?.toUpperCase() ?? "";
-    const state = argv.includes("state") && STATES.has(asked === "ESTABLISHED" ? "ESTAB" : asked) ? (asked === "ESTABLISHED" ? "ESTAB" : asked) : undefined;
+    const state = argv.includes("state") ? askedState(argv[argv.indexOf("state") + 1] ?? "") : undefined;
     const counts: Sockets["counts"] = [];
     let other = false;
     for (const { line, text: raw } of lines(text)) {
@@ -170,9 +174,9 @@ export const socket = defineFact({
         continue;
       }
       const counted = COUNTED.exec(content);
-      const counting = counted === null ? undefined : stateOf(counted[2] ?? counted[3] ?? "");
-      if (counted !== null && counting !== undefined) {
-        counts.push({ line, state: counting, count: Number(counted[1] ?? counted[4]) });
+      const beside = counted === null ? undefined : stateOf(counted[2] ?? counted[3] ?? "");
+      if (counted !== null && beside !== undefined) {
+        counts.push({ line, state: beside, count: Number(counted[1] ?? counted[4]) });
         continue;
       }
       const by = named === undefined ? null : COUNTED_BY.exec(content);
@@ -208,10 +212,23 @@ export const socket = defineFact({
   whole: (parts) => ["tcp", "udp"].every((protocol) => shownBy(parts).some((row) => row.protocol === protocol && row.listening)),
 });
 
+/** A search for one state in a file that is named after what lists sockets: somebody kept a listing, and counts in it. */
+function ofSaved(argv: readonly string[]): View | undefined {
+  const [pattern = "", file = "", ...more] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const saved = stateOf(pattern.toUpperCase()) !== undefined && LISTING.test(file) && more.length === 0 && !hasLetter(argv, "v");
+  return saved ? { format: SAVED, complete: false, scope: `${SAVED} ${argv.slice(1).join(" ")}`.slice(0, 200), rank: 0 } : undefined;
+}
+
 /** The one state that a filter names: `grep -c CLOSE_WAIT`, `ss -tan state close-wait | wc -l`. */
 function stateNamed(asked: readonly string[]): string | undefined {
   const states = new Set(asked.flatMap((word) => stateOf(word.toUpperCase()) ?? []));
   return states.size === 1 ? [...states][0] : undefined;
+}
+
+/** The state that `ss state …` asks for; two of them have longer names there than in the column. */
+function askedState(word: string): string | undefined {
+  const state = { established: "ESTAB", listening: "LISTEN" }[word.toLowerCase()] ?? word.toUpperCase();
+  return STATES.has(state) ? state : undefined;
 }
 
 /** The name that ss has for a state, whichever tool's it is; undefined for other words. */

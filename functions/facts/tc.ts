@@ -49,8 +49,9 @@ type Tc = z.infer<typeof Tc>;
 type Qdisc = z.infer<typeof Qdisc>;
 type Filter = z.infer<typeof Filter>;
 
+// "dev eth0" is left out where the command line names it
 const QDISC =
-  /^qdisc ([a-z][a-z0-9_]{1,20}) ([0-9a-f]{1,4}:)(?: \[[^\]]{1,40}\])? dev (\S{1,15})(?: (root)| parent (\S{1,12})| ingress_block \S{1,12})?(?:\s.{0,2000})?$/;
+  /^qdisc ([a-z][a-z0-9_]{1,20}) ([0-9a-f]{1,4}:)(?: \[[^\]]{1,40}\])?(?: dev (\S{1,15}))?(?: (root)| parent (\S{1,12})| ingress_block \S{1,12})?(?:\s.{0,2000})?$/;
 const SENT = /^\s{1,8}Sent (\d{1,19}) bytes (\d{1,15}) pkt \(dropped (\d{1,15}), overlimits (\d{1,15}) requeues \d{1,15}\)/;
 const BACKLOG = /^\s{1,8}backlog \S{1,20} (\d{1,10})p requeues \d{1,15}/;
 const FILTER =
@@ -98,8 +99,9 @@ function fromText(input: Input) {
     const filter = FILTER.exec(raw);
     const sent = SENT.exec(raw);
     const backlog = BACKLOG.exec(raw);
-    if (head !== null) {
-      const [, kind, handle, device, root, parent] = head as unknown as [string, string, string, string, string | undefined, string | undefined];
+    const device = head?.[3] ?? named(input).interface;
+    if (head !== null && device !== undefined) {
+      const [, kind, handle, , root, parent] = head as unknown as [string, string, string, string | undefined, string | undefined, string | undefined];
       qdisc = { line, interface: device, kind, handle, ...present({ parent: root ?? parent }) };
       value.qdiscs.push(qdisc);
       inFilter = false;
@@ -143,7 +145,7 @@ function fromJson(input: Input) {
   const value: Tc = { qdiscs: [], filters: [] };
   for (const { value: item, line, text } of jsonElements(withoutPrompts(input.text), unparsed)) {
     const kind = asString(item["kind"]);
-    const device = asString(item["dev"]);
+    const device = asString(item["dev"]) ?? named(input).interface;
     if (kind === undefined) {
       // tc prints an empty object per device without any
       if (Object.keys(item).length > 0) unparsed.add(line, text);

@@ -23,6 +23,14 @@ const NOT_FOUND = /^(?:(?:\/[\w/]{1,60}\/)?which: no [\w.+-]{1,64} in \(.{0,4000
 // The tools that facts and fixes use.
 const NAMES = ["ip", "iptables", "iptables-save", "iptables-legacy-save", "ip6tables-save", "nft", "ebtables-save", "conntrack", "bpftool"];
 NAMES.push("ovs-vsctl", "ovs-appctl", "bridge", "sysctl", "modprobe", "arping", "ethtool", "ss");
+/** What else people look for on a node. */
+const KNOWN = new Set([
+  ...NAMES,
+  ..."iptables-legacy iptables-nft iptables-restore ip6tables ip6tables-legacy ip6tables-nft ebtables arptables".split(" "),
+  ..."ipset ipvsadm tc tcpdump netstat ifconfig route arp brctl ping curl wget nc dig nslookup socat nsenter crictl".split(" "),
+  ..."ctr docker podman containerd kubectl kubelet kube-proxy calicoctl cilium cilium-dbg hubble flanneld bird".split(" "),
+  ..."birdcl wg firewall-cmd ufw nmcli networkctl resolvectl systemctl journalctl lsmod busybox".split(" "),
+]);
 
 export const tool = defineFact({
   id: "tool",
@@ -68,5 +76,8 @@ function namesOf(argv: readonly string[]): string[] {
   const [program, first] = argv;
   if (program === "command" && first !== "-v" && first !== "-V") return [];
   if (program !== "command" && program !== "which" && program !== "type") return [];
-  return argv.slice(1).flatMap((word) => (word.startsWith("-") ? [] : [word.slice(word.lastIndexOf("/") + 1)]));
+  const names = argv.slice(1).flatMap((word) => (word.startsWith("-") ? [] : [word.slice(word.lastIndexOf("/") + 1)]));
+  // "type filter hook forward …" stands in every listing of nft, "type bridge" in those of ip, and sentences begin with "which"
+  const asks = program === "command" || (names.every((name) => KNOWN.has(name)) && argv.slice(0, 2).join(" ") !== "type bridge");
+  return asks ? names : [];
 }

@@ -38,6 +38,11 @@ const Vtep = z.object({
   destinationState: z.string().optional(),
   /** The MAC is also that of another gateway of this device and family. */
   shared: z.boolean(),
+  /**
+   * The gateway's own device was shown, too, and this is its MAC: a text of two nodes, for no node has a neighbour entry for an address of its own. Absent where
+   * all addresses were listed, which people do of one node.
+   */
+  deviceMac: z.string().optional(),
 });
 /** A VXLAN device; the lines that lead to its gateways, to be quoted. */
 const Device = z.object({ line: z.int(), interface: z.string(), mac: z.string().optional() });
@@ -58,7 +63,7 @@ interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly fdb?: Fdb;
-  readonly address?: { rows: readonly Address[] };
+  readonly address?: { rows: readonly (Address & Row)[] };
 }
 
 /** Names that CNIs give to VXLAN devices whose entries they keep themselves: without `ip -d link` the name tells the kind. */
@@ -71,7 +76,7 @@ export const vtep = defineDerivedFact<Vteps>({
   title: "Other ends of VXLAN devices: gateway, MAC, node",
   from: ["link", "route", "neighbor", "fdb", "address"],
   schema: Vteps,
-  derive(values) {
+  derive(values, whole) {
     const { link, route, neighbor, fdb, address } = values as Sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const names = devicesOf(values as Sources);
@@ -102,15 +107,20 @@ export const vtep = defineDerivedFact<Vteps>({
       const destination = forward?.destination;
       const under = destination === undefined ? undefined : below.get(destination);
       const known = seen.has(name) || seen.has("*");
+      const shown = !whole.has("address") && (address?.rows ?? []).some((row) => row.interface === name && row.address === gateway);
+      // the listing was cut before the device's address, which may be the gateway's
+      const hidden = address !== undefined && !whole.has("address") && !address.rows.some((row) => row.interface === name);
       result.rows.push({
         ...placeOf(place),
         interface: name,
         gateway,
         ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state }),
         unforwarded: mac !== undefined && forward === undefined && known,
-        ownMac: mac !== undefined && links.get(name)?.mac === mac,
+        // what another node has for this device agrees with it
+        ownMac: mac !== undefined && links.get(name)?.mac === mac && !shown && !hidden,
         ownDestination: destination !== undefined && own.has(destination),
         shared: false,
+        ...present({ deviceMac: shown && mac !== undefined ? links.get(name)?.mac : undefined }),
       });
       if (entry !== undefined) result.steps.push(step(entry, name, gateway, "neighbor"));
       if (forward !== undefined) result.steps.push(step(forward, name, gateway, "fdb"));

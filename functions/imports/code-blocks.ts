@@ -1,4 +1,6 @@
+import { isPromptLine } from "../facts/command.ts";
 import { logSignOf, wrappedLog } from "./log-lines.ts";
+import { signOf } from "./unnamed-outputs.ts";
 
 /**
  * Blocks of code in a text as people write it: fences on lines of their own, with the first line behind the opening one (```` ```ip route ````) or the end behind
@@ -16,7 +18,9 @@ export interface Blocks {
   readonly unclosed: number;
 }
 
-const OPENING = /^[ \t]{0,8}(`{3,8}|~{3,8}|`(?=[ \t]{0,4}$))(.*)$/;
+const OPENING = /^([ \t]{0,8})(`{3,8}|~{3,8}|`(?=[ \t]{0,4}$))(.*)$/;
+/** Markdown's other way: a paragraph of which each line is indented. */
+const INDENT = /^(?: {4,16}|\t{1,4})(?=\S)/;
 const PRE = /^[ \t]{0,8}<pre>(?:<code>)?(.*)$/i;
 /** What stands behind the fence and is no output: the language. */
 const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
@@ -38,11 +42,26 @@ export function blocksOf(given: readonly string[]): Blocks {
   const edges = new Set<number>();
   let count = 0;
   let fence = "";
+  // blanks in front of the opening fence, as in a list: the lines of the block have them, too
+  let margin = "";
+  // the end of the indented block
+  let until = 0;
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? "";
-    const looked = fence === "" && line.length <= 4000;
+    const looked = i >= until && fence === "" && line.length <= 4000;
+    const indent = looked && (lines[i - 1] ?? "").trim() === "" ? (INDENT.exec(line)?.[0] ?? "") : "";
+    if (indent !== "" && isOutput(line.slice(indent.length))) {
+      count++;
+      margin = indent;
+      until = endOf(lines, i, indent);
+    }
+    if (i < until) {
+      block[i] = count;
+      lines[i] = line.slice(margin.length);
+      continue;
+    }
     const pre = looked ? PRE.exec(line) : null;
-    const [, mark = "", behind = ""] = pre !== null ? ["", "</pre>", pre[1]] : looked ? (OPENING.exec(line) ?? []) : [];
+    const [, before = "", mark = "", behind = ""] = pre !== null ? ["", "", "</pre>", pre[1]] : looked ? (OPENING.exec(line) ?? []) : [];
     block[i] = fence === "" && mark === "" ? 0 : count;
     if (mark !== "") {
       count++;
@@ -51,17 +70,37 @@ export function blocksOf(given: readonly string[]): Blocks {
       if (LANGUAGE.test(behind)) edges.add(i);
       lines[i] = LANGUAGE.test(behind) ? "" : end === -1 ? behind : behind.slice(0, end);
       fence = end === -1 ? mark : "";
+      margin = before;
     } else if (fence !== "") {
       const end = line.indexOf(fence);
+      lines[i] = (end === -1 ? line : line.slice(0, end)).slice(line.startsWith(margin) ? margin.length : 0);
       if (end === -1) continue;
-      lines[i] = line.slice(0, end);
       if (lines[i]?.trim() === "") edges.add(i);
       fence = "";
     } else if (line.startsWith("**")) lines[i] = BOLD.exec(line)?.[1] ?? line;
-    else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? line;
+    else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? cutLog(line) ?? line;
     else if (looked) lines[i] = line.replace(ESCAPED, "");
   }
   return { lines: lines.map((line) => wrappedLog(line) ?? line), block, edges, unclosed: fence === "" ? 0 : count };
+}
+
+/** The same, cut before its end, or over several lines: what stands behind the sign is a line of a log. */
+function cutLog(line: string): string | undefined {
+  const code = /^[ \t]{0,8}`([^`]{20,8000})$/.exec(line)?.[1];
+  return code !== undefined && TIMED.test(code) && logSignOf(code) !== undefined ? code : undefined;
+}
+
+/** Many things are indented; what begins as an output or as a prompt does is code. */
+const isOutput = (line: string): boolean => isPromptLine(line) || signOf(line) !== undefined;
+
+/** The index behind the last line that is indented so, blank ones between them included. */
+function endOf(lines: readonly string[], start: number, indent: string): number {
+  let end = start + 1;
+  for (let i = end; i < lines.length; i++) {
+    if ((lines[i] ?? "").startsWith(indent)) end = i + 1;
+    else if ((lines[i] ?? "").trim() !== "") break;
+  }
+  return end;
 }
 
 /** "kube-proxy says `E0102 …` all the time". Without a time it may be what somebody looked for: "there is no `nf_conntrack: table full` in the log". */

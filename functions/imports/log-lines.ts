@@ -24,10 +24,10 @@ const KUBELET = "journalctl -u kubelet";
 
 /** How the lines begin, and what prints such lines. */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
-  [/^[ \t]{0,8}(?:(?:[a-z0-9][a-z0-9.-]{0,62} )?kernel: )?\[ {0,12}\d{1,10}\.\d{6}\] \S/, "dmesg"],
+  [/^[ \t]{0,8}(?:(?:[a-z0-9][a-z0-9.-]{0,62} )?kernel: )?\[ {0,12}\d{1,10}\.\d{3,9}\] \S/, "dmesg"],
   [/^[ \t]{0,8}\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] \S/, "dmesg -T"],
   // -x and -r: facility and level in front; -H: the time since the line before; --time-format iso
-  [/^[ \t]{0,8}(?:<\d{1,3}>|[a-z0-9]{2,8} {0,6}:(?:emerg|alert|crit|err|warn|notice|info|debug) {0,4}: )\[ {0,12}\d{1,10}\.\d{6}\] \S/, "dmesg"],
+  [/^[ \t]{0,8}(?:<\d{1,3}>|[a-z0-9]{2,8} {0,6}:(?:emerg|alert|crit|err|warn|notice|info|debug) {0,4}: )\[ {0,12}\d{1,10}\.\d{3,9}\] \S/, "dmesg"],
   [/^[ \t]{0,8}\[(?: {0,8}\+\d{1,6}\.\d{6}|[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d)\] \S/, "dmesg -H"],
   [/^[ \t]{0,8}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d \S/, "dmesg --time-format iso"],
   // syslog and the journal: time, host (where it was not taken out), program
@@ -70,12 +70,15 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   ],
   // what agents say, the same way
   [
-    /^[ \t]{0,8}(?:"?Failed to (?:execute ip6?tables-restore|ensure (?:that |chain )|check br_netfilter|delete (?:stale service|endpoint|nodeport)\b|find any valid interface to use)|(?:\S{1,40}: )?[Ee]rror (?:deleting connection tracking state|looking for path of conntrack)|(?:\S{1,40}: )?Another app is currently holding the xtables lock|[Uu]nable to update element for \S{1,80} )/,
+    /^[ \t]{0,8}(?:"?Failed to (?:execute ip6?tables-restore|ensure (?:that |chain )|check br_netfilter|delete (?:stale service|endpoint|nodeport)\b|find any valid interface to use)|(?:\S{1,40}: )?[Ee]rror (?:deleting connection tracking state|looking for path of conntrack)|(?:\S{1,40}: )?Another app is currently holding the xtables lock|[Uu]nable to update element for \S{1,80} |failed to set ?up (?:vxlan|geneve) tunnel device: )/,
     CONTAINER,
   ],
   // the condition of a node, and what the container runtime says of itself
   [/^[ \t]{0,8}Ready {1,40}(?:False|Unknown) {1,20}[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} /, "kubectl describe node"],
+  [/^[ \t]{0,16}message: '?(?:container )?runtime network not ready: /, "kubectl get node -o yaml"],
   [/^[ \t]{0,16}"lastCNILoadStatus(?:\.default)?": "\S|^[ \t]{0,16}"message": "Network plugin returns error: /, "crictl info"],
+  // Calico's probe: the second line of an event, and what it prints when it is run by hand
+  [/^[ \t]{0,8}calico\/node is not ready: \S/, DESCRIBED],
   [new RegExp(String.raw`^[ \t]{0,8}(?:Normal|Warning)[ \t]{1,40}[A-Z]\w{1,60}[ \t]{1,60}${AGE}[ \t]{1,40}\S`), DESCRIBED],
   [
     new RegExp(String.raw`^[ \t]{0,8}(?:[a-z0-9-]{1,63}[ \t]{1,80})?${AGE}[ \t]{1,40}(?:Normal|Warning)[ \t]{1,40}[A-Z]\w{1,60}[ \t]{1,60}\S`),

@@ -20,6 +20,25 @@ export const ofPrompt = (host: string): Machine => (POD.test(host) ? { pod: true
 
 const shortName = (host: string): string => (/^\d/.test(host) ? host : (host.split(".")[0] ?? host)).toLowerCase();
 
+/** `ssh -i key root@node1 'ip route'`: the machine, and what runs there. A prompt that stands before it is another machine's. */
+const REMOTE =
+  /^(?:sudo |time ){0,2}ssh(?: -[1246AaCfgKkMNnqsTtVvXxYy]{1,8}| -[BbcDEeFIiJLlmOopQRSWw] ?\S{1,200}){0,12} (?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252}) (?!-)(\S.*)$/;
+
+/** The machine that a command asks by ssh; undefined if it asks none. */
+export function ofRemote(command: string): Machine | undefined {
+  const host = command.length > 4000 ? undefined : REMOTE.exec(command)?.[1];
+  return host === undefined ? undefined : { name: shortName(host) };
+}
+
+/** What runs, on whichever machine. */
+const bareOf = (command: string): string => {
+  const remote = (command.length > 4000 ? undefined : REMOTE.exec(command)?.[2]) ?? command;
+  return remote
+    .trim()
+    .replace(/^(["'])(.*)\1$/, "$2")
+    .replace(/^sudo /, "");
+};
+
 /** A line that only says whose the next outputs are: a heading, bold, or with a colon behind it. */
 const LABEL = /^[ \t]{0,4}(?:#{1,6} |[-*+] )?(\*{0,2})((?:[\w.()'-]{1,40} ){0,5}[\w.()'-]{1,60})(:?)\1(:?)[ \t]{0,4}$/;
 const NODE_WORD = /\b(?:nodes?|hosts?|machine|server|workers?|masters?|vm|instance|peer)[-_]?\d{0,4}\b/i;
@@ -48,8 +67,8 @@ interface Output {
 export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
   const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
   const main = known[0]?.machine?.name;
-  const seen = new Set(outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => command));
-  const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen.has(output.command);
+  const seen = new Set(outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => bareOf(command)));
+  const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen.has(bareOf(output.command));
   const others = new Set(known.filter(repeated).map(({ machine }) => machine?.name));
   const together = outputs.filter((output) => !repeated(output));
   return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];

@@ -4,7 +4,7 @@ import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { withoutColors } from "./colors.ts";
 import { logSignOf } from "./log-lines.ts";
-import { byMachine, type Machine, ofLabel, ofPrompt } from "./machines.ts";
+import { byMachine, type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
 import { isProse, isSentence } from "./prose.ts";
 import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
 
@@ -106,7 +106,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
     if (typed === "exit" || typed === "logout") shells.pop();
     else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
       shells.push(inner.foreign || /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed));
-    else open = { command: shells.includes(true) || machine?.pod === true ? inPod(typed) : typed, from: i + 2, machine };
+    else open = { command: shells.includes(true) || machine?.pod === true ? inPod(typed) : typed, from: i + 2, machine: ofRemote(typed) ?? machine };
   });
   close(lines.length);
   const told = sections.map((section) => (block[section.from - 1] === 0 ? { ...section, to: beforeSentence(lines, section) } : section));

@@ -84,6 +84,9 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^Iface\tDestination\tGateway/, "cat /proc/net/route"],
   [/^Ethernet Channel Bonding Driver: /, "cat /proc/net/bonding/bond0"],
   [/^Features for ([\w.-]{1,15}):$/, "ethtool -k $1"],
+  // whose card it was stands in the command alone
+  [/^NIC statistics:$|^ {1,8}(?:bw_in|bw_out|pps|conntrack|linklocal)_allowance_(?:exceeded|available): \d+$/, "ethtool -S nic"],
+  [/^\s{0,8}\[(?:ERROR|WARNING) FileContent--proc-sys-net-[\w-]{1,80}\]: \/proc\/sys\/net\//, "kubeadm init"],
   [/^qdisc \w+ \w+: (?:dev \S+ )?(?:root|parent|ingress|clsact)/, "tc -s qdisc show"],
   [/^(?:[0-9a-f]{8} ){8,14}[0-9a-f]{8}$/, "cat /proc/net/softnet_stat"],
   [/^nameserver [0-9a-fA-F.:]+$/, "cat /etc/resolv.conf"],
@@ -114,7 +117,7 @@ const SECTIONS: ReadonlySet<string> = new Set([
 
 /** Lists of which people quote what matters. Of others they copy all, or what is missing tells nothing. */
 const LISTS =
-  /^(?:iptables -S|ip (?:-br |-o )?(?:route|rule|neigh|addr|link)|route -n|arp -an|bridge fdb|conntrack -L|sysctl|grep -r|ipset|ss |netstat -a|lsof|ipvsadm|bpftool prog)/;
+  /^(?:iptables -S|ip (?:-br |-o )?(?:route(?! get)|rule|neigh|addr|link)|route -n|arp -an|bridge fdb|conntrack -L|sysctl|grep -r|ipset|ss |netstat -a|lsof|ipvsadm|bpftool prog)/;
 
 /** The command whose output begins with this line, or has such a line in it. */
 export function signOf(line: string): string | undefined {

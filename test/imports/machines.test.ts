@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { pastedCaptures } from "../../functions/imports/index.ts";
-import { ofLabel, ofPrompt } from "../../functions/imports/machines.ts";
+import { ofLabel, ofPrompt, ofRemote } from "../../functions/imports/machines.ts";
 import { readTranscript } from "../../functions/imports/transcript.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { catalogueOf } from "../triage/runbooks.ts";
@@ -46,6 +46,39 @@ describe("the same command on two machines", () => {
       ["n2", "ip neigh", "ip route"],
     ]);
     expect(commandsOf(lines.slice(0, 5))).toEqual([["n1", "ip route", "ip neigh"]]);
+  });
+});
+
+describe("what is asked by ssh is the other machine's", () => {
+  test("and the same command there is no second look at this one", () => {
+    const lines = [
+      "me@jump:~$ ssh node-a 'ip route'",
+      ...ROUTES,
+      "me@jump:~$ ssh -i key root@node-b.dc1.example ip route",
+      ...ROUTES,
+      "me@jump:~$ ssh node-b 'ip neigh'",
+      ...NEIGHBOURS,
+    ];
+    expect(commandsOf(lines)).toEqual([
+      ["jump", "ssh node-a 'ip route'", "ssh node-b 'ip neigh'"],
+      ["node-b", "ssh -i key root@node-b.dc1.example ip route", "ssh node-b 'ip neigh'"],
+    ]);
+  });
+
+  test("counters that differ between two nodes have not grown", () => {
+    const captures = read(["$ ssh good1 conntrack -S", lost(5), "$ ssh bad2 conntrack -S", lost(8000)]);
+    expect(captures).toHaveLength(2);
+    for (const capture of captures) expect(diagnose(capture, catalogue, "x", () => 0).causes).toEqual([]);
+  });
+
+  test.each([
+    ["ssh node1", undefined],
+    ["ssh -t core@10.0.0.7 sudo ip route", { name: "10.0.0.7" }],
+    ["ssh -o StrictHostKeyChecking=no -p 2222 node1.example 'ip a; ip r'", { name: "node1" }],
+    ["ssh-keygen -R node1 x", undefined],
+    ["sshd -T | grep x", undefined],
+  ])("%s", (command, machine) => {
+    expect(ofRemote(command)).toEqual(machine);
   });
 });
 

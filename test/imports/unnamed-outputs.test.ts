@@ -50,6 +50,9 @@ describe("outputs that no command names", () => {
     ["routes", ROUTES, "ip route"],
     ["routes with their types", ROUTES.map((route) => `unicast ${route}`), "ip route"],
     ["the route to one address, which it names", ["10.9.4.7 via 10.9.0.1 dev ens5 src 10.9.0.17 uid 0", "    cache"], "ip route get 10.9.4.7"],
+    ["counters of a card", ["NIC statistics:", "     tx_timeout: 0", "     suspend: 0"], "ethtool -S nic"],
+    ["counters of a card, those that matter", ["     pps_allowance_exceeded: 4821", "     linklocal_allowance_exceeded: 0"], "ethtool -S nic"],
+    ["what kubeadm checks", ["\t[ERROR FileContent--proc-sys-net-ipv4-ip_forward]: /proc/sys/net/ipv4/ip_forward contents are not set to 1"], "kubeadm init"],
     ["messages of ICMP first", ["IcmpMsg:", "    InType8: 2", "Udp:", "    17 packets received"], "netstat -s"],
     ["routes of net-tools without the first headline", ["Destination     Gateway         Genmask         Flags Metric Ref    Use Iface"], "route -n"],
     ["policy rules", ["512:\tfrom all to 10.9.4.7 lookup main"], "ip rule"],
@@ -192,6 +195,29 @@ describe("what is around an output", () => {
       ["ip route", `6: ${ROUTES[0]}`, `7: ${ROUTES[1]}`],
     ]);
     expect(outputsOf([PROSE, "", "\\#ip rule"])).toEqual([]);
+  });
+
+  test("a line of a log behind a backtick whose other one was cut off", () => {
+    const line = "E0117 18:33:58.827088       1 reflector.go:153] k8s.io/client-go/informers/factory.go:135: Failed to list *v1.Endpoints: x509: certificate";
+    expect(outputsOf([PROSE, "", `\`${line}`])).toEqual([["kubectl logs", `3: ${line}`]]);
+    expect(outputsOf([PROSE, "", "`E0117 is what it says, and I do not know why"])).toEqual([]);
+  });
+
+  test("a paragraph that is indented is a block, and its indent is no part of the output", () => {
+    expect(outputsOf([PROSE, "", `    ${LINK}`, "        link/ether a6:1f:02:5c:77:0e brd ff:ff:ff:ff:ff:ff", "", "On the other nodes it is up."])).toEqual([
+      ["ip addr", `3: ${LINK}`, "4: link/ether a6:1f:02:5c:77:0e brd ff:ff:ff:ff:ff:ff"],
+    ]);
+    const text = (paste: readonly string[]) => readTranscript(paste.join("\n"), "paste.txt").outputs.map((output) => output.text.trimStart());
+    expect(text([PROSE, "", "\t# ip route", ...ROUTES.map((line) => `\t${line}`), "", "\t# ip rule", "\t0:\tfrom all lookup local", "", "And now?"])).toEqual([
+      `${ROUTES.join("\n")}\n`,
+      "0:\tfrom all lookup local\n",
+    ]);
+    // in a list the fence is indented, and so are the lines between
+    expect(text(["1. links", "   ```", "   $ ip link", `   ${LINK}`, "       link/ether a6:1f:02:5c:77:0e brd ff:ff:ff:ff:ff:ff", "   ```"])).toEqual([
+      `${LINK}\n    link/ether a6:1f:02:5c:77:0e brd ff:ff:ff:ff:ff:ff\n`,
+    ]);
+    // what else is indented is none
+    expect(outputsOf([PROSE, "", "    It is the one in the second rack.", "    The others are well.", ""])).toEqual([]);
   });
 
   test("a person's word for nothing", () => {
