@@ -1,3 +1,4 @@
+import { withoutColors } from "./colors.ts";
 import { isPromptLine } from "./command.ts";
 
 /** True for a line that a terminal added to an output: a shell prompt, with a command behind it or without (the last line of many pastes). */
@@ -22,8 +23,6 @@ export function withoutPrompts(text: string): string {
   return "\n".repeat(newlines) + text.slice(start, end);
 }
 
-const ESCAPE = String.fromCharCode(27);
-const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
 const FENCE = /^[ \t]{0,8}(?:`{3,8}|~{3,8})[A-Za-z-]{0,20}[ \t]{0,8}$/gm;
 
 const NO_BREAK = "\u00a0";
@@ -34,7 +33,7 @@ const BEGINS_JSON = /^\s{0,4096}(?:\{\s{0,200}["}]|\[\s{0,200}[[{"\]])/;
  * a window (k9s) around all lines, the sign of a quotation in front of all lines, HTML's names of signs, the headline of `watch`, what an arrow behind a line says of it, an indent of all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
  */
 export function unadorned(text: string): string {
-  let bare = text.includes(ESCAPE) ? text.replace(COLOURS, "") : text;
+  let bare = withoutColors(text);
   if (bare.includes(NO_BREAK)) bare = bare.replaceAll(NO_BREAK, " ");
   if (bare.includes("```") || bare.includes("~~~")) bare = bare.replace(FENCE, "");
   if (bare.includes("&lt;") || bare.includes("&gt;")) bare = withoutEntities(bare);

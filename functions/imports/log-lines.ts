@@ -17,6 +17,9 @@ const PLACE = String.raw`^[ \t]{0,8}(?:[\w./-]{1,200}\.(?:log|txt)(?:\.\d)?:)?(?
 // "kubectl logs --timestamps", and the container runtime's own files
 const STAMP = String.raw`${PLACE}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,12}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?)?`;
 const AGE = String.raw`(?:<invalid>|<unknown>|\d{1,6}[dhms](?:\d{1,4}[hms]){0,3})(?: \(x\d{1,9} over [\w<>]{1,16}\))?`;
+const LOGS = /^(?:dmesg|journalctl|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
+/** True for a command that prints a log: there is always more of it, and it is quoted piece by piece. */
+export const isLog = (command: string): boolean => LOGS.test(command);
 /** A container's log, whoever wrote it. */
 const CONTAINER = "kubectl logs";
 const DESCRIBED = "kubectl describe pod";

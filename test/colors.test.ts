@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { withoutColors } from "../../functions/imports/colors.ts";
-import { readTranscript } from "../../functions/imports/transcript.ts";
+import { withoutColors } from "../functions/facts/colors.ts";
+import { readTranscript } from "../functions/imports/transcript.ts";
 
 const ESCAPE = String.fromCharCode(27);
 const BELL = String.fromCharCode(7);

@@ -1,0 +1,214 @@
+import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { printsNothing } from "../facts/several-commands.ts";
+import { isKnown } from "./bundle.ts";
+import type { Blocks } from "./code-blocks.ts";
+import { isLog, logSignOf } from "./log-lines.ts";
+import { type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
+import { isProse } from "./prose.ts";
+import { signOf } from "./unnamed-outputs.ts";
+
+/** Outputs whose command stands in the text: behind a prompt, in a heading, in the first line of a block, in the sentence above it. */
+
+/** What a command printed: lines from 1, inclusive. */
+export interface NamedOutput {
+  readonly command: string;
+  readonly from: number;
+  readonly to: number;
+  readonly machine: Machine | undefined;
+}
+
+/** The named outputs of a text, in order, and what else the text tells about its lines. */
+export interface Named {
+  readonly outputs: readonly NamedOutput[];
+  /** The indexes of the lines that hold a command. */
+  readonly commands: ReadonlySet<number>;
+  /** By line the machine that it is of, where something above tells. */
+  readonly machines: readonly (Machine | undefined)[];
+  /** What the node is called. */
+  readonly target: string | undefined;
+}
+
+/** A prompt in front of a command; the first group is the host, if it names one. */
+const PROMPT =
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.*-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.*-]{1,64})(?::[^\s#$%]{0,80})?|([\w.*-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
+/** What stands there when the last command has ended. */
+const EMPTY_PROMPT =
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
+/** True for a line at which an output ends: a prompt that waits, or one with a command that nobody knows. */
+export const isPromptEnd = (line: string): boolean => /^[ \t]{0,8}\$ \S/.test(line) || EMPTY_PROMPT.test(line);
+/** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
+const HEADING =
+  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?:?[ \t]{0,4}$/;
+/** No sentence has a pipe into such a program: `netstat -na | awk '{print $6}' | sort | uniq -c`. */
+const PIPED = /^[ \t]{0,4}[a-z][\w./-]{1,40} [^|]{1,400}\| {0,2}(?:[ef]?grep|awk|sort|uniq|wc|head|tail|sed|cut|less|jq)\b/;
+/** A shell inside of something else: what follows is not the node's until `exit`. */
+const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
+const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{0,252}\w)/;
+
+/**
+ * Reads the commands of a text. Pure, total, linear.
+ * @param meant the command that the file is named after: all of it is its output, unless a prompt says otherwise
+ */
+export function namedOutputs(blocks: Blocks, meant: string | undefined): Named {
+  const reader = new Reader(blocks, meant);
+  for (let i = 0; i < blocks.lines.length; i++) reader.read(i);
+  reader.close(blocks.lines.length);
+  return reader;
+}
+
+class Reader implements Named {
+  readonly outputs: NamedOutput[] = [];
+  readonly commands = new Set<number>();
+  readonly machines: (Machine | undefined)[] = [];
+  target: string | undefined;
+  private readonly blocks: Blocks;
+  private readonly heads: ReadonlySet<string>;
+  private open: Omit<NamedOutput, "to"> | undefined;
+  private machine: Machine | undefined;
+  /** The block whose first line is a command without a prompt: further ones have none either. */
+  private bare = 0;
+  /** How deep in shells; true: of another namespace. */
+  private readonly shells: boolean[] = [];
+
+  constructor(blocks: Blocks, meant: string | undefined) {
+    this.blocks = blocks;
+    this.heads = promptHeads(blocks.lines);
+    if (meant !== undefined) this.open = { command: meant, from: 1, machine: undefined };
+  }
+
+  /** Looks at the line at this index; the ones before it were read. */
+  read(i: number): void {
+    const { lines, block, edges } = this.blocks;
+    const line = lines[i] ?? "";
+    if (block[i] === 0 && !isIndented(lines, block, i + 1)) this.machine = ofLabel(line) ?? this.machine;
+    this.machines[i] = this.machine;
+    if (line.length > 4000) return;
+    this.target = NODE.exec(line)?.[1] ?? this.target;
+    const begins = block[i] !== 0 && block[i] !== block[i - 1];
+    if (begins) this.begin(i);
+    else if (block[i] === 0 && (block[i - 1] ?? 0) !== 0) this.close(i);
+    if (edges.has(i)) return;
+    if (EMPTY_PROMPT.test(line)) this.close(i);
+    else this.command(i, begins || (block[i] !== 0 && edges.has(i - 1)));
+  }
+
+  /** A block begins: what stands above it may name it. */
+  private begin(i: number): void {
+    const { lines, block, edges } = this.blocks;
+    // a heading or a prompt right above
+    const above = this.open !== undefined && lines.slice(this.open.from - 1, i).every((line) => line.trim() === "") ? this.open.command : undefined;
+    if (above === undefined) this.close(i);
+    const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i));
+    if (command !== undefined) this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: this.machine };
+  }
+
+  /** `first`: it is the first line of a block. */
+  private command(i: number, first: boolean): void {
+    const { lines, block } = this.blocks;
+    const line = lines[i] ?? "";
+    const prompt = PROMPT.exec(line);
+    const asked = prompt !== null || isPromptLine(line);
+    const alone = first || (this.bare !== 0 && block[i] === this.bare) || PIPED.test(line);
+    const typed =
+      prompt !== null
+        ? unmarked(line.slice(prompt[0].length))
+        : asked
+          ? plausible(unmarked(withoutPrompt(line)))
+          : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined));
+    if (typed === undefined) return;
+    if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
+    this.commands.add(i);
+    this.close(i);
+    const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
+    this.target ??= host;
+    if (host !== undefined) this.machine = ofPrompt(host);
+    if (typed === "exit" || typed === "logout") this.shells.pop();
+    else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
+      this.shells.push(commandLine(typed).foreign || /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed));
+    else this.open = { command: this.shells.includes(true) ? inPod(typed) : this.inside(typed), from: i + 2, machine: ofRemote(typed) ?? this.machine };
+  }
+
+  private inside(command: string): string {
+    return this.machine?.pod === true ? inPod(command) : command;
+  }
+
+  /** Ends the output that is open in front of the line at this index. */
+  close(end: number): void {
+    const to = this.heads.has(this.blocks.lines[end - 1] ?? "") ? end - 1 : end;
+    if (this.open !== undefined && (to >= this.open.from || printsNothing(this.open.command))) this.outputs.push({ ...this.open, to });
+    this.open = undefined;
+  }
+}
+
+/** A command that another network namespace than the node's answered. */
+export const inPod = (command: string): string =>
+  commandLine(command).foreign || isLog(command) || /^(?:kubectl|oc|crictl|docker) /.test(command) ? command : `nsenter -t 0 -n ${command}`;
+
+/** True for a line that belongs to the one above it, as the names do below `Containers:` of `kubectl describe`. */
+function isIndented(lines: readonly string[], block: readonly number[], i: number): boolean {
+  const line = lines[i] ?? "";
+  return block[i] === 0 && /^[ \t]+\S/.test(line) && signOf(line.trim()) === undefined && !isPromptLine(line);
+}
+
+/**
+ * The upper lines of prompts of two lines (`user in ~/work` above `$ ip rule`): the same above several prompts, and the first time with nothing before it that it
+ * could be the end of.
+ */
+function promptHeads(lines: readonly string[]): ReadonlySet<string> {
+  const seen = new Map<string, number>();
+  for (let i = 0; i + 1 < lines.length; i++) {
+    const line = lines[i] ?? "";
+    if (line.trim() === "" || line.length > 200 || !/^[ \t]{0,8}[$#%❯➜λ] \S/.test(lines[i + 1] ?? "")) continue;
+    const known = seen.get(line);
+    if (known !== undefined || ((lines[i - 1] ?? "").trim() === "" && signOf(line) === undefined)) seen.set(line, (known ?? 0) + 1);
+  }
+  return new Set([...seen].flatMap(([line, count]) => (count > 1 ? [line] : [])));
+}
+
+/** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
+const TYPED =
+  /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b)/;
+const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
+
+/** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */
+function headingOf(line: string, open: unknown): string | undefined {
+  const match = HEADING.exec(line);
+  const command = match?.[1]?.trim();
+  if (command === undefined || !/^[a-z]/.test(command)) return undefined;
+  const framed = /^[ \t]{0,4}[=*#+>`-]/.test(line) || /[Oo]utput of|[Cc]ommand|[Rr]unning/.test(line);
+  if (!framed && (open !== undefined || !command.includes(" "))) return undefined;
+  return isKnown(command) && !isProse(command) ? command : undefined;
+}
+
+/** The first line of the block at this index that holds something. */
+function firstOf(lines: readonly string[], block: readonly number[], start: number): string {
+  let i = start;
+  while (block[i] === block[start] && (lines[i] ?? "").trim() === "") i++;
+  return block[i] === block[start] ? (lines[i] ?? "") : "";
+}
+
+/** A file that is named in a sentence: `/etc/resolv.conf`, `10-calico.conflist`. */
+const PATH = /(?:^|[\s`"'(])(\/(?:etc|proc|sys|run|usr\/lib|var\/l(?:og|ib))\/[\w./@-]{1,200}\w)/g;
+const CNI_FILE = /(?:^|[\s`"'(])(\d{1,4}-[\w.-]{1,60}\.conf(?:list)?)/;
+
+/**
+ * The command that the last sentence above a block names in backticks, or the file whose text it is. `first`, the block's first line, may tell that it is something
+ * else.
+ */
+function announcedBy(above: readonly string[], first: string): string | undefined {
+  const sentence = above.findLast((line) => line.trim() !== "") ?? "";
+  const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
+  const typed = codes.findLast((code) => /^[a-z/]/.test(code) && (isKnown(code) || commandLine(code).foreign));
+  const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
+  const [, conflist] = CNI_FILE.exec(sentence) ?? [];
+  const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
+  const signed = signOf(first) ?? logSignOf(first);
+  const program = (line: string): string => commandLine(line).argv[0] ?? "";
+  return command !== undefined && (signed === undefined || program(signed) === program(command)) ? command : undefined;
+}
+
+/** A command as it stands in bold: `**ip route**:`. */
+const unmarked = (command: string): string => command.trim().replace(/^\*\*(.{1,400}?)\*\*:?$/, "$1");
+
+/** True for the first line of a block that is a command of ours, without a prompt. */
+const isTyped = (line: string): boolean => /^[a-z/]/.test(line) && signOf(line) === undefined && !isProse(line) && isKnown(line);
