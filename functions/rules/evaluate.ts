@@ -254,8 +254,13 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
 const filled = (template: Template, context: Record<string, unknown>): string =>
   counted(template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join(""));
 
-/** "1 message(s)", "3 BGP session(s)": as many as the number says. */
+/** "1 message(s) were", "3 BGP session(s) are": as many as the number says, and the verb right behind. */
 const counted = (sentence: string): string =>
-  sentence.replaceAll(/\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\(s\)/g, (_, number: string, what: string) => `${number}${what}${number === "1" ? "" : "s"}`);
+  sentence.replaceAll(
+    /\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\(s\)(?: (were|are|have|leave|divert)\b)?/g,
+    (_, number: string, what: string, verb: string | undefined) =>
+      `${number}${what}${number === "1" ? "" : "s"}${verb === undefined ? "" : ` ${number === "1" ? SINGULAR[verb] : verb}`}`,
+  );
+const SINGULAR: Readonly<Record<string, string>> = { were: "was", are: "is", have: "has", leave: "leaves", divert: "diverts" };
 
 const text = (result: Result): string => ("value" in result ? String(result.value) : "?");
