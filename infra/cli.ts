@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import { asBundled, NODE_BUNDLE, root } from "./bundling.ts";
 
 /**
@@ -19,10 +19,28 @@ export async function bundleCli(folder = path.join(root, "dist/cli")): Promise<s
     minifySyntax: true,
     minifyWhitespace: true,
     outdir: folder,
-    plugins: [asBundled(folder)],
+    plugins: [asBundled(folder), commanderBuiltins],
     logLevel: "warning",
   });
   return path.join(folder, "cli.mjs");
 }
+
+/**
+ * What commander imports of Node at once, and a netcheck command does not use: `node:process` as a module opens all three standard streams, and `node:child_process` is for commands that are
+ * programs of their own. A tenth of the start of a short command (docs/performance.md).
+ */
+const commanderBuiltins: Plugin = {
+  name: "commander-builtins",
+  setup(builder) {
+    const contents = {
+      "node:process": "export default globalThis.process;",
+      "node:child_process": 'export default { spawn: (...given) => process.getBuiltinModule("node:child_process").spawn(...given) };',
+    };
+    builder.onResolve({ filter: /^node:(?:process|child_process)$/ }, ({ path: name, importer }) =>
+      importer.includes("/node_modules/commander/") ? { path: name, namespace: "commander-builtins" } : undefined,
+    );
+    builder.onLoad({ filter: /./, namespace: "commander-builtins" }, ({ path: name }) => ({ contents: contents[name as keyof typeof contents] }));
+  },
+};
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await bundleCli();

@@ -9,7 +9,8 @@ import { factParts } from "../functions/cli/fact-fields.ts";
 import { jsonSchemas } from "../functions/cli/json-schema.ts";
 import { prose, table } from "../functions/cli/markdown.ts";
 import { reliabilityPage } from "../functions/cli/reliability.ts";
-import { derivedFacts, facts } from "../functions/facts/index.ts";
+import { derivedFacts } from "../functions/facts/derived.ts";
+import { facts } from "../functions/facts/index.ts";
 import type { CaseResult } from "../functions/rules/fixtures.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";
 

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commandLine } from "../facts/command.ts";
+import { derivedFacts } from "../facts/derived.ts";
 import type { AnyFact, Command } from "../facts/fact.ts";
-import { derivedFacts, facts } from "../facts/index.ts";
+import { facts } from "../facts/index.ts";
 import { variableOf } from "../rules/cel.ts";
 import type { CaseResult } from "../rules/fixtures.ts";
 import type { Catalogue, Fix } from "../rules/load.ts";

@@ -4,7 +4,7 @@ import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { commandLine } from "../facts/command.ts";
-import { derivedFacts, facts } from "../facts/index.ts";
+import { facts } from "../facts/index.ts";
 import { standardInput } from "../imports/standard-input.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { compactJson } from "./json.ts";
@@ -21,7 +21,8 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .command("list")
     .option("--json")
     .action(
-      run((options: { json?: boolean }) => {
+      run(async (options: { json?: boolean }) => {
+        const { derivedFacts } = await import("../facts/derived.ts");
         const list = [
           ...facts.map((fact) => ({ id: fact.id, title: fact.title, commands: fact.commands.map((command) => command.argv.join(" ")) })),
           ...derivedFacts.map((fact) => ({ id: fact.id, title: fact.title, commands: [`(from ${fact.from.join(", ")})`] })),
@@ -35,6 +36,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .option("--json", "its lists and the fields of their rows")
     .action(
       run(async (id: string, options: { json?: boolean }) => {
+        const { derivedFacts } = await import("../facts/derived.ts");
         const fact = [...facts, ...derivedFacts].find((one) => one.id === id);
         if (fact === undefined) throw new UsageError(`there is no fact "${id}"; see netcheck facts list${staleHint()}`);
         const { factParts } = await import("./fact-fields.ts");

@@ -1,9 +1,10 @@
 import type { Capture, Output } from "./capture.ts";
 import { commandLine, isPromptLine, searchOf } from "./command.ts";
 import { cutInside } from "./cut-output.ts";
+import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
-import { derivedFacts, facts } from "./index.ts";
+import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames } from "./node-name.ts";
 import { unadorned } from "./paste.ts";

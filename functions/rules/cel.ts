@@ -1,7 +1,8 @@
 import { type ASTNode, Environment } from "@marcbachmann/cel-js";
 import ipaddr from "ipaddr.js";
 import type { z } from "zod";
-import { derivedFacts, facts } from "../facts/index.ts";
+import { derivedFacts } from "../facts/derived.ts";
+import { facts } from "../facts/index.ts";
 import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
 import { re2 } from "./re2.ts";
 import { type Converter, identity, type View, viewClass } from "./view.ts";

@@ -1,5 +1,6 @@
 import type { Environment, ParseResult } from "@marcbachmann/cel-js";
-import { derivedFacts, facts } from "../facts/index.ts";
+import { derivedFacts } from "../facts/derived.ts";
+import { facts } from "../facts/index.ts";
 import { complaint, environment, factsIn, fieldKinds, walk } from "./cel.ts";
 import { narrowed } from "./narrow.ts";
 import type { FixFile, RuleFile } from "./schema.ts";

@@ -1,5 +1,6 @@
 import type { Capture } from "../facts/capture.ts";
-import { facts as allFacts, derivedFacts } from "../facts/index.ts";
+import { derivedFacts } from "../facts/derived.ts";
+import { facts as allFacts } from "../facts/index.ts";
 import { type FactReading, type FactSet, isLog, knownOf } from "../facts/read.ts";
 import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Form, Program, Rule, Template } from "./compile.ts";
