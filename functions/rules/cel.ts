@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
 import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
-import { re2 } from "./re2.ts";
+import { patternProblem, re2 } from "./re2.ts";
 import { type Converter, identity, type View, viewClass } from "./view.ts";
 
 /**
@@ -149,11 +149,8 @@ export function complaint(node: ASTNode): string | undefined {
     if (method === "matches") problem = 'matches() is banned (it backtracks): use text.re2("pattern")';
     if (method === "re2" && args[0]?.op !== "value") problem = "re2() takes a literal pattern";
     if (method === "re2" && args[0]?.op === "value") {
-      try {
-        re2(String(args[0].args));
-      } catch (error) {
-        problem = `re2(): ${String(error)}`;
-      }
+      const wrong = patternProblem(String(args[0].args));
+      if (wrong !== undefined) problem = `re2(): ${wrong}`;
     }
   });
   if (problem === undefined && nesting(node) > MAX_NESTING) problem = `loops are nested deeper than ${MAX_NESTING}`;

@@ -173,7 +173,16 @@ function compileExpression(env: Environment, path: Path, source: string): Progra
   if (unsafe !== undefined) throw new CompileError(path, unsafe);
   const check = parsed.check();
   if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
-  return { source, run: quickly(env, source, parsed), type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+  return { source, run: whenRun(() => quickly(env, source, parsed)), type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+}
+
+/** Most expressions are of rules whose gate is closed, and never run: what makes them quick is made for the first run. */
+function whenRun(make: () => ParseResult): Program["run"] {
+  let made: ParseResult | undefined;
+  return (context) => {
+    made ??= make();
+    return made(context);
+  };
 }
 
 /** The expression as it runs: see narrow.ts. */

@@ -15,6 +15,33 @@ export function re2(pattern: string): RE2JS {
   return made;
 }
 
+/**
+ * What RE2 and JavaScript do not take for the same: other escapes, flags, lookaround and names, counted groups, which RE2 limits, classes that name others or begin with "]", large numbers, other letters
+ * than ASCII's.
+ */
+const DIFFERS = /[^\x20-\x7e]|\\(?![dDwWsS.^$*+?()[\]{}|/\\-])|\(\?(?!:)|\)\{|\[:|\[\^?\]|-\\[dDwWsS]|\d{4}/;
+
+/**
+ * What is wrong with a pattern; undefined if nothing. Compiling the patterns of all rules takes a sixth of the time in which they are loaded, and of most of them it is enough to know that
+ * they could be: JavaScript tells that in a hundredth of the time.
+ */
+export function patternProblem(pattern: string): string | undefined {
+  if (!DIFFERS.test(pattern)) {
+    try {
+      new RegExp(pattern);
+      return undefined;
+    } catch {
+      // RE2 may take what JavaScript does not
+    }
+  }
+  try {
+    re2(pattern);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
 /** The text of the pattern's first group where the pattern first fits, as a backtracking engine would choose it; undefined if it does not fit, or without that group. */
 export function groupOf(pattern: string, text: string): string | undefined {
   const matcher = re2(pattern).matcher(text);

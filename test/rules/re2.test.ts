@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupOf, re2 } from "../../functions/rules/re2.ts";
+import { groupOf, patternProblem, re2 } from "../../functions/rules/re2.ts";
 import { cpuMs } from "../cpu-time.ts";
 
 test.each([
@@ -45,4 +45,34 @@ test("a pattern that would take a backtracking engine for ever does not", () => 
 
 test("what is no pattern says why", () => {
   expect(() => re2("(")).toThrow(/missing|unexpected|parenthesis/i);
+});
+
+test.each(["^flannel\\.[0-9]{1,8}$", "(?i)failed to (?:list|watch)", "a|b?c*", "^[^/]+/[\\w.-]{1,60}$", "\\{x\\}", "(?P<name>x)", "(?:ab){3}"])(
+  "a pattern that RE2 takes: %s",
+  (pattern) => {
+    expect(patternProblem(pattern)).toBeUndefined();
+    expect(() => re2(pattern)).not.toThrow();
+  },
+);
+
+const refused = (pattern: string): boolean => {
+  try {
+    re2(pattern);
+    return false;
+  } catch {
+    return true;
+  }
+};
+
+test.each(["(?=x)", "(?!x)y", "(?<=x)y", "(a)\\1", "a{1001}", "(?:a{100}){100}", "(", "[z-a]", "\\u0041", "x{2", "a**"])("as RE2 says: %s", (text) => {
+  expect(patternProblem(text) !== undefined).toBe(refused(text));
+});
+
+test("whatever the pattern is, as RE2 says", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...Array.from("ab()[]{}|?*+.^$-19,:=!<\\dBQ ")), maxLength: 8 }), (text) => {
+      expect(patternProblem(text) !== undefined, text).toBe(refused(text));
+    }),
+    { numRuns: 20_000, seed: 7 },
+  );
 });
