@@ -67,7 +67,7 @@ const IDENTITIES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Where and how a row was read, and words for people. */
-const PLACE: ReadonlySet<string> = new Set(["line", "output", "text", "comment", "message", "alias", "label", "info", "complete", "position", "spec"]);
+const PLACE: ReadonlySet<string> = new Set(["line", "output", "text", "comment", "message", "alias", "label", "info", "complete", "whole", "position", "spec"]);
 /** Numbers that belong to this boot, this moment or this machine. */
 const PASSING =
   /(?:Delta|Count|Packets|Bytes|Errors|Dropped|Overrun|Missed|Total|Rate|Seconds|Ms|Age|At|Time|Id|Ids|Uuid|Uuids|Index|Mac|Peer)$|^(?:packets|bytes|time|at|since|last.*|id|ids|uid|uuid|index|pid|inode|handle|mac|peer|peerNamespace|broadcast|memlock|usedBy|rules|references|members|elements|pinned|tag|loadedAt|size|path|goto|activeMember|active_?[mM]ac)$/;
@@ -98,6 +98,7 @@ export function viewOf(fact: string, reading: FactReading, capture: Capture, how
   const groups = new Map<string, boolean>();
   const seen = new Map<string, number>();
   const ends = new Map(capture.outputs.flatMap(({ truncated, text }, index) => (truncated ? [[index, text.trimEnd().split("\n").length]] : [])));
+  const hooked = hookedIn(reading.value as Record<string, unknown>);
   for (const [name, list] of Object.entries(reading.value as Record<string, unknown>)) {
     if (!Array.isArray(list)) continue;
     for (const item of list) {
@@ -109,14 +110,14 @@ export function viewOf(fact: string, reading: FactReading, capture: Capture, how
       if (fact === "tool" && name === "missing" && capture.outputs[Number(row["output"])]?.exitCode === 127) continue;
       if (fact === "nft" && leftToXtables(row, how.skipNftOf)) continue;
       if (name === "chains" && typeof row["complete"] === "boolean") groups.set(groupOf({ ...row, chain: row["name"] }, how), row["complete"]);
-      const entry = entryOf(fact, name, row, how, seen);
+      const entry = entryOf(fact, name, row, how, seen, hooked);
       if (entry !== undefined) entries.push(entry);
     }
   }
   return { entries, complete: reading.complete, groups };
 }
 
-function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Map<string, number>): Entry | undefined {
+function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Map<string, number>, hooked: ReadonlySet<string>): Entry | undefined {
   // what is told to be absent is an answer about the thing itself
   const gone = name === "absent" || name === "missing";
   const list = gone ? "rows" : name;
@@ -141,7 +142,7 @@ function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Ma
   const own = [...GROUP, "interface", "name", "key"].some((field) => typeof row[field] === "string" && abstracted(row[field]) !== row[field]);
   let token = [identity, ...[...fields].map(([field, value]) => `${field}=${value}`)].join("\t");
   const literal = !/[<*]/.test(token);
-  const isPrivate = own || (ordered && !literal && !BASE.test(textOf(row, "chain") || "PREROUTING"));
+  const isPrivate = own || (ordered && !literal && !BASE.test(textOf(row, "chain") || "PREROUTING") && !hooked.has(chainOf(row, "chain")));
   let again = false;
   if (!own && literal && (ordered || COUNTED.has(key))) {
     const place = `${list}\n${group}\n${token}`;
@@ -152,6 +153,14 @@ function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Ma
   }
   return { again, list, group, identity, names, fields, token, ordered: ordered && !own, private: isPrivate, row };
 }
+
+/** Chains of nftables that packets enter by themselves, whatever they are called. */
+function hookedIn(value: Readonly<Record<string, unknown>>): ReadonlySet<string> {
+  const chains = Array.isArray(value["chains"]) ? (value["chains"] as RawRow[]) : [];
+  return new Set(chains.filter((row) => textOf(row, "hook") !== "").map((row) => chainOf(row, "name")));
+}
+
+const chainOf = (row: RawRow, name: string): string => `${textOf(row, "family")} ${textOf(row, "table")} ${textOf(row, name)}`;
 
 /** The value of something that a tool says is not there. */
 export const ABSENT = "(absent)";

@@ -36,6 +36,14 @@ const REPLACEMENTS: readonly (readonly [RegExp, Replacement])[] = [
   [/\b(?=[0-9a-f]{0,63}\d)[0-9a-f]{12,64}\b/g, "<id>"],
 ];
 
+/** True if the address lies in the prefix; false of anything that is neither. */
+export function inPrefix(address: string, prefix: string): boolean {
+  if (!ipaddr.isValid(address) || !ipaddr.isValidCIDR(prefix)) return false;
+  const parsed = ipaddr.parse(address);
+  const [network, length] = ipaddr.parseCIDR(prefix);
+  return parsed.kind() === network.kind() && parsed.match(network, length);
+}
+
 /** An address or prefix: literal if it means the same on every node, otherwise its family and length. */
 function address(text: string): string {
   const [host = "", bits] = text.split("/");

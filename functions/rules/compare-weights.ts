@@ -25,6 +25,8 @@ export interface Weighed {
 export const UNKNOWN = 0.2;
 /** Rows about one pod or endpoint come and go. */
 const PRIVATE = 0.2;
+/** That all interfaces of pods are set in another way is more. */
+const PRIVATE_CHANGED = 0.6;
 
 /**
  * Facts that are not compared, and why. They describe the moment, not the node: two healthy nodes never agree on them.
@@ -71,7 +73,8 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
 /** The weight of a difference, 0…1. */
 export function weightOf(difference: Weighed): number {
   const weight = KINDS[difference.fact]?.(difference) ?? UNKNOWN;
-  return difference.private ? weight * PRIVATE : weight;
+  if (!difference.private) return weight;
+  return weight * (difference.change === "changed" ? PRIVATE_CHANGED : PRIVATE);
 }
 
 /** Why a difference matters to traffic, in words; empty where the table below says nothing. */
@@ -122,13 +125,18 @@ const MODULES =
 
 const FIREWALL_TARGETS: readonly (readonly [pattern: RegExp, weight: number])[] = [
   [/^(?:DROP|REJECT|drop|reject|arpreply|queue|NFQUEUE|QUEUE)$/, 0.9],
-  [/^(?:DNAT|SNAT|MASQUERADE|REDIRECT|TPROXY|NETMAP|NOTRACK|CT|dnat|snat|redirect)$/, 0.85],
+  [/^(?:DNAT|SNAT|MASQUERADE|REDIRECT|TPROXY|NETMAP|NOTRACK|CT|dnat|snat|masquerade|redirect|notrack|tproxy)$/, 0.85],
 ];
+
+const NFT_TRANSLATION = /(?:^| )(dnat|snat|masquerade|redirect|notrack|tproxy)(?: |$)/;
 
 function firewallRow({ change, row }: Weighed): number {
   const base = BASE.test(textOf(row, "chain").toUpperCase());
   if (change === "order") return base ? 1 : 0.6;
-  const target = textOf(row, "target");
+  // nftables says what ends a rule, and translations stand in its text
+  const verdict = textOf(row, "verdict");
+  const translates = NFT_TRANSLATION.exec(textOf(row, "verdict") === "" && textOf(row, "target") === "" ? textOf(row, "spec") : "")?.[1];
+  const target = translates ?? (/^(?:jump|goto|)$/.test(verdict) ? textOf(row, "target") : verdict);
   const known = FIREWALL_TARGETS.find(([pattern]) => pattern.test(target));
   if (known !== undefined) return known[1];
   if (/^(?:LOG|NFLOG|ULOG|)$/.test(target)) return 0.3;
@@ -145,6 +153,9 @@ function firewallChain({ change, field, row }: Weighed): number {
 const firewall = (difference: Weighed): number =>
   difference.list === "rows" ? firewallRow(difference) : difference.list === "chains" ? firewallChain(difference) : 0.3;
 
+/** Queues that slow, drop or delay on purpose. */
+const SHAPER = /^(?:tbf|netem|htb|hfsc|cbq|police|red|sfb|drr|ets)$/;
+
 /** Weights by field, of rows that are there on both sides; `presence` if the row is there on one side only. */
 const fields = (weights: Readonly<Record<string, number>>, presence: number) => (difference: Weighed) =>
   difference.change === "changed" ? (weights[difference.field] ?? UNKNOWN) : presence;
@@ -156,7 +167,8 @@ function route(difference: Weighed): number {
   // a table of the kernel itself: follows the addresses
   if (row["table"] === "local") return 0.05;
   if (row["family"] === "ipv6" && textOf(row, "prefix").startsWith("fe80::")) return 0.1;
-  if (change === "changed") return { gateway: 0.8, metric: 0.7, mtu: 0.65, type: 0.85, flags: 0.5, source: 0.35, scope: 0.3, protocol: 0.15 }[field] ?? 0.3;
+  if (change === "changed")
+    return { number: 0.9, gateway: 0.8, metric: 0.7, mtu: 0.65, type: 0.85, flags: 0.5, source: 0.35, scope: 0.3, protocol: 0.15 }[field] ?? 0.3;
   if (/^(?:default|0\.0\.0\.0\/0|::\/0)$/.test(textOf(row, "prefix"))) return 0.95;
   if (/^(?:blackhole|unreachable|prohibit|throw)$/.test(textOf(row, "type"))) return 0.85;
   return row["type"] === "unicast" ? 0.7 : 0.1;
@@ -181,7 +193,14 @@ const KINDS: Readonly<Record<string, (difference: Weighed) => number>> = {
   // most of what it holds was made for pods, and the rules that use a set are compared by themselves
   ipset: ({ list }) => (list === "sets" ? 0.3 : 0.1),
   ipvs: ({ list }) => (list === "services" ? 0.4 : 0.1),
-  link: ({ list, ...rest }) => (list === "statistics" ? 0 : list === "rows" ? fields(LINK_FIELDS, 0.5)({ list, ...rest }) : 0.7),
+  link: ({ list, ...rest }) =>
+    list === "statistics"
+      ? 0
+      : rest.field === "qdisc" && SHAPER.test(textOf(rest.row, "qdisc"))
+        ? 0.7
+        : list === "rows"
+          ? fields(LINK_FIELDS, 0.5)({ list, ...rest })
+          : 0.7,
   module: ({ row }) => (MODULES.test(textOf(row, "name")) ? 0.65 : 0.15),
   networkd: ({ list }) => (list === "settings" ? 0.5 : 0.3),
   "network-manager": ({ list }) => (list === "settings" ? 0.4 : 0.3),
@@ -192,7 +211,7 @@ const KINDS: Readonly<Record<string, (difference: Weighed) => number>> = {
   // rules for one address are made for one pod (or one interface of an instance)
   rule: ({ row }) => ([row["from"], row["to"]].some((end) => typeof end === "string" && /^[\d.]+$|:[0-9a-f:]*$/.test(end)) ? 0.2 : 0.85),
   sysctl: ({ row }) => SYSCTLS.find(([pattern]) => pattern.test(textOf(row, "key")))?.[1] ?? UNKNOWN,
-  tc: ({ list }) => (list === "filters" ? 0.8 : 0.35),
+  tc: ({ list, row }) => (list === "filters" ? 0.8 : SHAPER.test(textOf(row, "kind")) ? 0.7 : 0.35),
   tool: () => 0.25,
   unit: fields({ active: 0.5, sub: 0.1, enabled: 0.2, load: 0.2 }, 0.2),
 };

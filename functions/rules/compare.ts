@@ -3,6 +3,7 @@ import { facts } from "../facts/index.ts";
 import { type FactReading, readFacts } from "../facts/read.ts";
 import { moves } from "./compare-order.ts";
 import { ABSENT, type Entry, IN_PART, labelOf, placeOf, type Reading, readingOf, sourcesOf, textOf, thingOf, type View, viewOf } from "./compare-rows.ts";
+import { inPrefix } from "./compare-text.ts";
 import { type Change, MOMENTARY, meaningOf, weightOf } from "./compare-weights.ts";
 import type { Evidence } from "./diagnosis.ts";
 import { Facts } from "./evaluate.ts";
@@ -202,6 +203,8 @@ interface Compared {
   readonly view: View;
   /** Both were asked the same and answered in full: what one does not show is not there. */
   readonly exhaustive: boolean;
+  /** Both were asked the same, answered, and could be read: of what one shows, the other shows as much as there is. */
+  readonly alike: boolean;
 }
 
 function compareFact(id: string, here: Side, there: readonly Side[]): { found: Found[]; noMajority: number } {
@@ -215,7 +218,9 @@ function compareFact(id: string, here: Side, there: readonly Side[]): { found: F
   const source = here.sources.get(id)?.key;
   const peers = there.map((side): Compared => {
     const view = viewOf(id, side.readings.get(id) as FactReading, side.facts.capture, how);
-    return { side, view, exhaustive: mine.complete && view.complete && side.sources.get(id)?.key === source };
+    const same = side.sources.get(id)?.key === source;
+    const alike = same && source?.includes(IN_PART) === false && [here, side].every((one) => one.readings.get(id)?.unparsed.length === 0);
+    return { side, view, exhaustive: mine.complete && view.complete && same, alike };
   });
   const found: Found[] = [];
   const comparer = new FactComparer(id, mine, peers, found);
@@ -251,6 +256,8 @@ class FactComparer {
     const mine = this.#mine.get(place)?.identities.get(identity) ?? [];
     const known = this.#peers.filter((peer) => peer.index.get(place)?.identities.has(identity) === true || this.#seesAll(place, peer));
     const theirs = known.map((peer) => peer.index.get(place)?.identities.get(identity) ?? []);
+    if (this.#id === "route") for (const { token } of mine) this.#number(place, token, this.#mine.get(place)?.tokens.get(token) ?? []);
+    if (this.#id === "route" && mine.length === 1) this.#gateway(place, identity, mine[0] as Entry);
     // one thing that is on every side: field by field
     const single = mine.length === 1 && theirs.filter((entries) => entries.length === 1).length * 2 > known.length;
     if (single && !(mine[0] as Entry).ordered) {
@@ -312,6 +319,48 @@ class FactComparer {
       const lacks = having.filter(({ peer }) => this.#seesAllHere(place, peer));
       if (lacks.length > 0) this.#add("missing-here", place, (lacks[0] as { entry: Entry }).entry, [], lacks, known.length, "", values);
     }
+  }
+
+  /** The default route: where all peers have the same gateway, and this node is in its network, another one is told. Elsewhere gateways differ from node to node. */
+  #gateway(place: string, identity: string, mine: Entry): void {
+    if (mine.row["prefix"] !== "0.0.0.0/0") return;
+    const items = this.#peers.flatMap((peer) => {
+      const entries = peer.index.get(place)?.identities.get(identity) ?? [];
+      return entries.length === 1 ? [{ peer, entry: entries[0] as Entry }] : [];
+    });
+    const [here, there] = [textOf(mine.row, "gateway"), textOf(items[0]?.entry.row ?? {}, "gateway")];
+    if (here === "" || there === "" || here === there || items.length < Math.max(2, this.#peers.length)) return;
+    if (items.some(({ entry }) => textOf(entry.row, "gateway") !== there)) return;
+    const linked = [...this.#mine.values()].flatMap(({ tokens }) => [...tokens.values()].flat()).filter(({ row }) => row["gateway"] === undefined);
+    if (linked.some(({ row }) => row["interface"] === mine.row["interface"] && inPrefix(there, textOf(row, "prefix"))))
+      this.#add("changed", "gateway", mine, [mine], items, items.length, "gateway", { here, there });
+  }
+
+  /**
+   * Routes to the pods of other nodes, which are alike but for their addresses: every node of a pool has as many. BIRD's are left out, because a node may have more
+   * than one block of addresses.
+   */
+  #number(place: string, token: string, mine: readonly Entry[]): void {
+    const [entry] = mine;
+    if (entry === undefined || typeof entry.row["gateway"] !== "string" || entry.row["protocol"] === "bird" || !token.includes("<")) return;
+    const items = this.#peers.flatMap((peer) => {
+      const entries = peer.index.get(place)?.tokens.get(token) ?? [];
+      return peer.alike && entries.length > 0 ? [{ peer, entry: entries[0] as Entry, entries }] : [];
+    });
+    const number = items[0]?.entries.length;
+    if (number === undefined || items.length < this.#peers.length || number === mine.length || items.some(({ entries }) => entries.length !== number)) return;
+    const known = new Set([...this.#mine.values()].flatMap(({ tokens }) => [...tokens.values()].flat()).map(({ row }) => textOf(row, "prefix")));
+    const missing = items.flatMap(({ entries }) => entries.filter(({ row }) => !known.has(textOf(row, "prefix"))));
+    const names = [...new Set(missing.map(({ row }) => textOf(row, "prefix")))];
+    const which =
+      number > mine.length && names.length > 0
+        ? `; not here: ${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ""}`
+        : "";
+    const sentence = `Routes like ${labelOf(entry)} (route ${placeOf(entry)}): ${mine.length} here, ${number} on ${usual(items.length, items.length)}${which}`;
+    const peer = items.find(({ entries }) => entries.includes(missing[0] as Entry)) ?? items[0];
+    const told = { sentence, there: missing.filter((one) => peer?.entries.includes(one) === true) };
+    const ordered = peer === undefined ? items : [peer, ...items.filter((item) => item !== peer)];
+    this.#add("changed", `${place}\n${token}`, entry, mine, ordered, items.length, "number", { here: `${mine.length}`, there: `${number}` }, told);
   }
 
   /** Entries of a group that are on both sides in another order. */

@@ -324,6 +324,66 @@ describe("what can be seen", () => {
     });
   });
 
+  test("routes to the pods of other nodes: one fewer than every peer has, and which", () => {
+    const node = (own: number, others: readonly number[], more = "") =>
+      captureOf(
+        output(
+          "ip route",
+          `default via 10.1.2.1 dev eth0\n10.244.${own}.0/24 dev cni0 proto kernel scope link src 10.244.${own}.1\n${others.map((other) => `10.244.${other}.0/24 via 10.1.2.${other} dev eth0${more}\n`).join("")}`,
+        ),
+      );
+    const peers = [node(1, [2, 3, 4]), node(2, [1, 3, 4])];
+    expect(weighty(node(3, [1, 4]), ...peers)).toMatchObject([
+      { what: expect.stringMatching(/^Routes like unicast 10\.244\.1\.0\/24 .* \(route table main\): 2 here, 3 on all 2 peers; not here: 10\.244\.2\.0\/24$/) },
+    ]);
+    expect(weighty(node(3, [1, 2, 4]), ...peers)).toEqual([]);
+    // the peers do not agree; BIRD's blocks are not one per node
+    expect(weighty(node(3, [1, 4]), node(1, [2, 3, 4]), node(2, [1, 3, 4, 5]))).toEqual([]);
+    expect(weighty(node(3, [1, 4], " proto bird"), node(1, [2, 3, 4], " proto bird"))).toEqual([]);
+  });
+
+  test("a table of nftables that only this node has, hooked in by a name of its own, with an address in its rule", () => {
+    const ruleset = (more: string) =>
+      captureOf(output("nft list ruleset", `table inet base {\n\tchain in {\n\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n${more}`));
+    const old =
+      "table ip old {\n\tchain post {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\t\tip saddr 10.244.0.0/16 counter packets 5 bytes 300 masquerade\n\t}\n}\n";
+    expect(weighty(ruleset(old), ruleset(""), ruleset(""))[0]?.what).toMatch(
+      /^Only here \(nft old post\): ip saddr 10\.244\.0\.0\/16 counter.* masquerade; none of the 2 peers has it$/,
+    );
+  });
+
+  test("another default gateway than every peer in the same network has", () => {
+    const node = (network: number, own: number, gateway: number) =>
+      captureOf(
+        output(
+          "ip route",
+          `default via 10.1.${network}.${gateway} dev eth0\n10.1.${network}.0/24 dev eth0 proto kernel scope link src 10.1.${network}.${own}\n`,
+        ),
+      );
+    expect(weighty(node(2, 7, 254), node(2, 8, 1), node(2, 9, 1)).map(({ what }) => what)).toEqual([
+      "unicast 0.0.0.0/0 eth0 (route table main): gateway 10.1.2.254 here, 10.1.2.1 on all 2 peers",
+    ]);
+    // in another network, or beside one peer alone, it says nothing
+    expect(weighty(node(3, 7, 254), node(2, 8, 1), node(2, 9, 1))).toEqual([]);
+    expect(weighty(node(2, 7, 254), node(2, 8, 1))).toEqual([]);
+  });
+
+  test("a rule of nftables that drops or translates, a queue that slows down, all pods' interfaces set in another way", () => {
+    const weigh = (fact: string, list: string, row: Readonly<Record<string, unknown>>, more: Partial<Parameters<typeof weightOf>[0]> = {}) =>
+      weightOf({ fact, list, change: "only-here", field: "", row, private: false, ...more });
+    expect(weigh("nft", "rows", { chain: "pre", verdict: "drop", spec: "udp dport 53 counter drop" })).toBe(0.9);
+    expect(weigh("nft", "rows", { chain: "post", spec: "oifname eth0 masquerade" })).toBe(0.85);
+    expect(weigh("nft", "rows", { chain: "pre", spec: "counter" })).toBe(0.3);
+    expect(weigh("nft", "rows", { chain: "pre", verdict: "jump", target: "x", spec: "jump x" })).toBe(0.55);
+    expect(weigh("link", "rows", { qdisc: "tbf" }, { change: "changed", field: "qdisc" })).toBe(0.7);
+    expect(weigh("link", "rows", { qdisc: "mq" }, { change: "changed", field: "qdisc" })).toBe(0.3);
+    expect(weigh("tc", "qdiscs", { kind: "netem" })).toBe(0.7);
+    expect(weigh("tc", "qdiscs", { kind: "fq_codel" })).toBe(0.35);
+    expect(weigh("bridge", "ports", {}, { change: "changed", field: "hairpin", private: true })).toBeGreaterThan(
+      weigh("bridge", "ports", {}, { change: "only-here", private: true }),
+    );
+  });
+
   test("another kernel: field by field", () => {
     const uname = (release: string) => captureOf(output("uname -a", `Linux node1 ${release} #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux\n`));
     expect(against(uname("6.1.0-18-amd64"), uname("6.1.0-30-amd64")).differences[0]).toMatchObject({
