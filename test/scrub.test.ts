@@ -231,6 +231,36 @@ describe("captures", () => {
       ),
     );
     expect(capture.outputs[0]?.text).toBe("    PID COMMAND\n   1432 /usr/bin/kubelet --v=2\n   1500 java\n   1501 [kworker/0:1]\n");
+    const aux = [
+      "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND",
+      "root         611  0.0  0.1  10000  2000 ?        Ssl  Nov20   1:02 /usr/bin/kubelet --v=2",
+      "app         1500 12.0  9.1 900000 80000 ?        Sl   Nov20  61:02  \\_ java -jar ledger.jar --password=x",
+      "app         1501  0.0  0.1  10000  2000 ?        S    Nov20   0:00  |   \\_ sleep",
+    ];
+    const ef = ["UID          PID    PPID  C STIME TTY          TIME CMD", "app         1500       1  0 08:11 ?        00:00:01 java -jar ledger.jar"];
+    const all = scrubCapture(captureOf(output("ps auxfww", `${aux.join("\n")}\n`), output("ps -ef", `${ef.join("\n")}\n`))).capture.outputs;
+    expect(all[0]?.text).toBe(`${aux.join("\n").replace(" -jar ledger.jar --password=x", "")}\n`);
+    expect(all[1]?.text).toBe(`${ef.join("\n").replace(" -jar ledger.jar", "")}\n`);
+  });
+
+  test("people's addresses, names in URLs and ARNs, serial numbers, machine ids, the names in tables of kubectl", () => {
+    const log = [
+      "pull access denied for alice.smith@megabank.com; see https://wiki.megabank.corp/net and https://etcd-0.infra.megabank.corp:2379",
+      "assumed arn:aws:iam::991234567890:role/megabank-node-role; https://A1B2C3D4E5F60718A1B2C3D4E5F60718.gr7.eu-central-1.eks.amazonaws.com",
+      "DMI: Dell Inc. PowerEdge R640, serial number: 7XK2P33",
+      "Boot ID: 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+      "Started user@1000.service; built from /go/src/github.com/cilium/cilium/pkg/x.go",
+    ].join("\n");
+    const nodes =
+      "NAME               STATUS   ROLES    AGE   VERSION\nprod-ledger-db01   Ready    <none>   10d   v1.29.4\n\nNAME                    READY   STATUS    RESTARTS   AGE\nledger-core-x2k4z       1/1     Running   0          3d\ncanal-7hq2m             1/1     Running   0          3d\n";
+    const { capture } = scrubCapture(captureOf(output("journalctl -u kubelet", log), output("kubectl get nodes,pods", nodes)));
+    const texts = capture.outputs.map(({ text: one }) => one);
+    for (const word of ["alice", "megabank", "991234567890", "A1B2C3D4", "eks.amazonaws", "7XK2P33", "0f1e2d3c4b5a", "prod-ledger", "ledger-core"])
+      expect(texts.join("\n"), word).not.toContain(word);
+    expect(texts[0]).toContain("Started user@1000.service; built from /go/src/github.com/cilium/cilium/pkg/x.go");
+    expect(texts[0]).toMatch(/serial number: [0-9A-F]{7}\nBoot ID: [0-9a-f]{32}\n/);
+    expect(texts[1]).toContain("canal-7hq2m ");
+    expect(texts[1]).toMatch(/^node-2 /m);
   });
 
   test("the same capture gives the same bytes; scrubbing twice changes no name and keeps the addresses apart", () => {

@@ -40,19 +40,27 @@ const PLACES: readonly { readonly pattern: RegExp; readonly kinds: readonly Kind
   },
   { pattern: /^[ \t]*\[?([a-z_][\w-]{0,31})@([\w.-]{1,253})[ :][^\n]{0,80}?[#$] /gm, kinds: ["user", "node"] },
   { pattern: /\/home\/([a-z_][\w-]{0,31})\b/g, kinds: ["user"] },
+  // arn:aws:iam::123456789012:role/<name>
+  { pattern: /\barn:aws[\w-]{0,12}:[\w-]{0,30}:[\w-]{0,20}:\d{12}:[a-z-]{2,30}\/([\w+=.-]{3,64})/g, kinds: ["app"] },
+  // alice.smith@company.com, but no unit of systemd (user@1000.service)
+  {
+    pattern:
+      /(?<![\w.+-])([A-Za-z][\w.+-]{1,62}\w)@((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?!(?:service|socket|target|timer|mount|slice|scope|path|device|swap)\b)[a-z]{2,24})(?![\w-])/gi,
+    kinds: ["user", "domain"],
+  },
   // host names that hold an address
   { pattern: /\b(ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9.-]{1,200}[a-z0-9])?)/g, kinds: ["node"] },
 ];
 
-/** Domains of people; those of the software itself stay. */
+/** Domains of people; those of the software itself stay. Behind a `/` only in a URL: `/go/src/github.com/…` is a path. */
 const DOMAIN =
-  /(?<![\w./-])((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?:com|net|org|io|internal|lan|corp|home|cloud|ai|co|de|uk|eu|fr|nl|ch|us|ca|cn|jp|kr|ru|br|biz|info|intra|intranet|localdomain|local))(?![\w-]|\.[a-z0-9])/gi;
+  /(?<![\w.-])(?<!(?<!:\/)\/)((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?:com|net|org|io|internal|lan|corp|home|cloud|ai|co|de|uk|eu|fr|nl|ch|us|ca|cn|jp|kr|ru|br|biz|info|intra|intranet|localdomain|local))(?![\w-]|\.[a-z0-9])/gi;
 const PUBLIC =
   /(?:^|\.)(?:kubernetes\.io|k8s\.io|cilium\.io|projectcalico\.org|tigera\.io|cluster\.local|kernel\.org|debian\.org|ubuntu\.com|redhat\.com|fedoraproject\.org|centos\.org|rockylinux\.org|almalinux\.org|suse\.com|opensuse\.org|amazon\.com|flatcar\.org|alpinelinux\.org|github\.com|example\.(?:com|net|org))$/i;
 
 /** Names that are the same in every cluster. */
 const COMMON =
-  /^(?:kube-(?:system|public|node-lease|flannel|proxy.*|dns.*|router.*|apiserver.*|scheduler.*|controller.*|vip.*|ovn.*)|calico.*|tigera.*|cilium.*|hubble.*|flannel.*|weave.*|aws-node.*|vpc-cni.*|coredns.*|node-local-dns.*|nodelocaldns.*|node-cache|konnectivity.*|metrics-server.*|etcd.*|kubernetes|kubelet|default|traefik|svclb.*|local-path.*|istio.*|ingress-nginx.*|multus.*|ovnkube.*|openshift.*|metallb.*|localhost.*|localdomain|kernel|root|ubuntu|admin|core|ec2-user|centos|debian|fedora|vagrant|pause|dns|dns-tcp|metrics|http|https|all|none|any|node|host|pod|service)$/;
+  /^(?:kube-(?:system|public|node-lease|flannel|proxy.*|dns.*|router.*|apiserver.*|scheduler.*|controller.*|vip.*|ovn.*)|calico.*|tigera.*|cilium.*|hubble.*|flannel.*|weave.*|aws-node.*|vpc-cni.*|coredns.*|node-local-dns.*|nodelocaldns.*|node-cache|konnectivity.*|metrics-server.*|etcd.*|kubernetes|kubelet|default|traefik|svclb.*|local-path.*|istio.*|ingress-nginx.*|multus.*|canal-.*|rke2-(?:canal|cilium|coredns|multus|ingress).*|antrea.*|kindnet.*|azure-(?:cns|cni|ip-masq).*|ip-masq-agent.*|ovnkube.*|openshift.*|metallb.*|localhost.*|localdomain|kernel|root|ubuntu|admin|core|ec2-user|centos|debian|fedora|vagrant|pause|dns|dns-tcp|metrics|http|https|all|none|any|node|host|pod|service)$/;
 /** Words of the formats themselves: a service may be called "filter", and replacing that would break what is to be shown. */
 const WORDS =
   /^(?:filter|nat|mangle|raw|security|input|output|forward|prerouting|postrouting|accept|drop|reject|return|masquerade|new|established|related|invalid|main|local|global|link|scope|static|boot|up|down|tcp|udp|sctp|icmp|ipv[46]|unknown|true|false|null|permanent|reachable|stale|failed|error|warning|info|running|exited|ready|mode|state|name|address|bridge|route|rule|lo|eth\d+|ens\d+|bond\d+|docker\d+)$/;
@@ -60,12 +68,15 @@ const WORDS =
 /** Words in columns of a table that hold names: `crictl pods`, `kubectl get … -o wide`. */
 const COLUMNS: Readonly<Record<string, Kind>> = { NAMESPACE: "namespace", POD: "pod", NODE: "node", "NOMINATED NODE": "node" };
 
+/** `etcd-0` is in every cluster; `etcd-0.infra.company.corp` is not. */
+const isCommon = (name: string, kind: Kind): boolean => COMMON.test(name) && (kind !== "domain" || !name.includes(".") || /^localhost\b/.test(name));
+
 /** The pseudonym of every name that the texts hold. The order of first sight numbers them, so the same texts give the same pseudonyms. */
 export function namesIn(texts: readonly string[], hosts: readonly string[], commands: readonly string[] = []): ReadonlyMap<string, string> {
   const found = new Map<string, Kind>();
   const add = (name: string | undefined, kind: Kind): void => {
     // a name of one or two letters would be found in every other word
-    if (name === undefined || name.length < 3 || COMMON.test(name) || WORDS.test(name) || /^\d+$/.test(name) || /^[\d.]+$/.test(name) || found.has(name))
+    if (name === undefined || name.length < 3 || isCommon(name, kind) || WORDS.test(name) || /^\d+$/.test(name) || /^[\d.]+$/.test(name) || found.has(name))
       return;
     found.set(name, kind);
   };
@@ -107,7 +118,7 @@ function* columnNames(text: string): Generator<[string, Kind]> {
     if (isHead(line)) {
       const heads = [...line.matchAll(/[A-Z][A-Z()-]*(?: [A-Z()-]+)*/g)];
       columns = heads.flatMap((head, i) => {
-        const kind = COLUMNS[head[0].trim()] ?? (head[0].trim() === "NAME" && line.includes("NAMESPACE") ? "pod" : undefined);
+        const kind = COLUMNS[head[0].trim()] ?? (head[0].trim() === "NAME" ? listed(line) : undefined);
         return kind === undefined ? [] : [{ start: head.index, end: heads[i + 1]?.index ?? line.length + 400, kind }];
       });
     } else if (line.trim() === "") columns = [];
@@ -117,6 +128,13 @@ function* columnNames(text: string): Generator<[string, Kind]> {
         if (/^[a-z0-9][a-z0-9.-]*$/.test(word) && (start === 0 || line[start - 1] === " ")) yield [word, kind];
       }
   }
+}
+
+/** Whose names a table of kubectl has, as its other columns tell. */
+function listed(head: string): Kind | undefined {
+  if (/\bROLES\b/.test(head)) return "node";
+  if (/\bCLUSTER-IP\b/.test(head)) return "service";
+  return /\bNAMESPACE\b|\bRESTARTS\b/.test(head) ? "pod" : undefined;
 }
 
 /** A header line: three words or more in capitals, two blanks between them. */

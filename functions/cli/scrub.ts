@@ -81,8 +81,21 @@ function scrubOutput(output: Output, index: number, scrubber: Scrubber): Output 
 const SYSTEM =
   /^(?:[\w./-]*\/)?(?:kube[\w-]*|cilium[\w-]*|calico[\w-]*|felix|bird6?|confd|flannel[\w-]*|k3s|rke2|containerd[\w-]*|docker[\w-]*|dnsmasq|coredns|node-cache|aws-k8s-agent|aws-node|ipamd|chronyd|ntpd|systemd[\w-]*|ovs[\w-]*|ovsdb-server|tailscaled|firewalld|NetworkManager|sshd|dhclient|dhcpcd|keepalived|haproxy|etcd|crio|runc|ps|sh|bash|init|\[.*\]?)$/;
 
+/** Where the columns of `ps aux` or `ps -ef` are named, the program is what stands under the last one, behind the branches of `ps f`. */
+const PS_HEAD = /^[ \t]*((?:[A-Z%]{1,10}[ \t]+){3,14})(?:COMMAND|CMD|ARGS)[ \t]*$/m;
+
 /** The arguments of everybody's own programs: none of our business, and full of names. */
 function processes(text: string): string {
+  const columns = PS_HEAD.exec(text)?.[1]
+    ?.trim()
+    .split(/[ \t]+/).length;
+  if (columns !== undefined) {
+    const line = new RegExp(
+      `^([ \\t]*(?:\\S{1,400}[ \\t]+){${columns}}(?:[|\\\\_]{1,2}[ \\t]+){0,40})(?![|\\\\_]{1,2}[ \\t])(\\S{1,400})([ \\t]+\\S.*)$`,
+      "gm",
+    );
+    return text.replaceAll(line, (whole: string, before: string, command: string) => (SYSTEM.test(command.replace(/:$/, "")) ? whole : `${before}${command}`));
+  }
   return text.replaceAll(/^([ \t]*(?:[\w+-]{1,32}[ \t]+)?\d{1,10}[ \t]+)(\S{1,400})([ \t]+\S.*)$/gm, (line: string, before: string, command: string) =>
     // with more columns than pid and args the program stands elsewhere
     /^[\d.:?]/.test(command) || SYSTEM.test(command.replace(/:$/, "")) ? line : `${before}${command}`,
@@ -96,13 +109,29 @@ const FRAME = "(?<![0-9A-Fa-f:])[0-9a-f]{2}(?::[0-9a-f]{2}){13}(?![0-9a-f:])";
 const IPV4 = "(?<![\\d.])(?:\\d{1,3}\\.){3}\\d{1,3}(?!\\.?\\d)";
 const DASHED = "(?<![\\w-])\\d{1,3}(?:-\\d{1,3}){3}(?![\\w-])";
 const UUID = "[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}(?![0-9a-f])";
-const LONG_ID = "(?<![0-9A-Za-z])[0-9a-f]{64}(?![0-9A-Za-z])";
+const LONG_ID = "(?<![0-9A-Za-z])(?:[0-9a-f]{64}|(?!0{31})[0-9a-f]{32})(?![0-9A-Za-z])";
+/** The name of an EKS cluster's API server begins with it. */
+const ENDPOINT = "(?<![0-9A-Za-z])[0-9A-F]{32}(?![0-9A-Za-z])";
+const SERIAL = '(?<=\\b[Ss]erial(?: ?[Nn]umber| [Nn]o\\.?)?[:=] {0,4}"?)[A-Za-z0-9][A-Za-z0-9-]{3,39}(?![\\w-])';
 const CLOUD_ID = "(?<![\\w-])(?:i|eni|vpc|subnet|sg|ami|vol|rtb|igw|nat|eipalloc|eipassoc|acl)-[0-9a-f]{8,17}(?![0-9a-f])";
 /** kube-proxy's chains end with a hash of namespace, service and port: whoever guesses the names can check the guess. */
 const CHAIN = "(?<=\\bKUBE-(?:SVC|SVL|SEP|FW|XLB|EXT)-)[A-Z2-7]{16}\\b";
 const ACCOUNT = "(?<=arn:aws[\\w-]{0,12}:[\\w-]{0,30}:[\\w-]{0,20}:)\\d{12}";
 const TOKEN = new RegExp(
-  [FRAME, MAC, `(?:${IPV6})(?:/\\d{1,3}(?!\\d))?`, `(?:${IPV4})(?:/\\d{1,2}(?![\\d.]))?`, DASHED, UUID, LONG_ID, CLOUD_ID, CHAIN, ACCOUNT].join("|"),
+  [
+    FRAME,
+    MAC,
+    `(?:${IPV6})(?:/\\d{1,3}(?!\\d))?`,
+    `(?:${IPV4})(?:/\\d{1,2}(?![\\d.]))?`,
+    DASHED,
+    UUID,
+    LONG_ID,
+    ENDPOINT,
+    CLOUD_ID,
+    CHAIN,
+    ACCOUNT,
+    SERIAL,
+  ].join("|"),
   "g",
 );
 
@@ -185,6 +214,10 @@ class Scrubber {
         /./g,
         (_, i: number) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[Number.parseInt(this.addresses.hex(token + token).slice(2 * i, 2 * i + 2), 16) % 32] as string,
       );
+    if (!/^(?:[a-z]+-)?[0-9a-f_-]+$/.test(token)) {
+      const digits = this.addresses.hex(token).toUpperCase();
+      return token.replaceAll(/[A-Za-z0-9]/g, (_, i: number) => digits[i % digits.length] as string);
+    }
     // i-0123…, 8-4-4-4-12: the letters in front and the separators stay
     const at = /^[a-z]+-/.exec(token)?.[0].length ?? 0;
     return token.slice(0, at) + token.slice(at).replaceAll(/[0-9a-f]+/g, (digits) => this.addresses.hex(`${token}/${digits}`).slice(0, digits.length));
