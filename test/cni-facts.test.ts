@@ -54,7 +54,14 @@ describe("fdb", () => {
     expect(reading.complete).toBe(false);
     expect(reading.value.listings).toEqual([{ line: 1, interface: "flannel.1" }]);
     expect(read("fdb", { ...entry, truncated: true }).value.listings).toEqual([]);
-    expect(read("fdb", { command: "bridge fdb show", text: "" }).value.listings).toEqual([{ line: 1, interface: "*" }]);
+    expect(read("fdb", { command: "bridge fdb show", text: entry.text.replace(" dst", " dev flannel.1 dst") }).value.listings).toEqual([
+      { line: 1, interface: "*" },
+    ]);
+    // every interface has entries: an empty file was not filled
+    expect(read("fdb", { command: "bridge fdb show", text: "" })).toMatchObject({
+      status: "failed",
+      reason: expect.stringContaining("nothing of what it printed is there") as string,
+    });
   });
 });
 

@@ -39,9 +39,9 @@ export function readFactCase(id: string, file: string): { text: string; given: F
 /** What the fact makes of a text that the case's command printed. @throws {Error} if the fact does not know the command. */
 export function parseCase(fact: AnyFact, text: string, given: Pick<FactCase, "command" | "exitCode" | "stderr">): Parsed<unknown> {
   const line = commandLine(given.command);
-  const view = fact.recognize(line.argv, searchOf(given.command));
-  if (view === undefined) throw new Error(`${fact.id} does not recognise "${given.command}"`);
   const pipe = pipeOf(given.command);
+  const view = fact.recognize(line.argv, searchOf(given.command), pipe);
+  if (view === undefined) throw new Error(`${fact.id} does not recognise "${given.command}"`);
   return fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "", sorted: line.sorted, pipe });
 }
 

@@ -144,9 +144,24 @@ describe("link", () => {
     expect(complete).toBe(false);
   });
 
-  test.each(["ip -br addr", "ip -o addr", "ip link set eth0 up", "ifconfig eth0 down", "ip -n pod1 link"])("does not take %s for a list of links", (command) =>
-    expect(view("link", command)).toBeUndefined(),
+  test.each(["ip -br -j addr", "ip -o addr", "ip link set eth0 up", "ifconfig eth0 down", "ip -n pod1 link"])(
+    "does not take %s for a list of links",
+    (command) => expect(view("link", command)).toBeUndefined(),
   );
+
+  test("ip -br addr tells by the way what is up, and no more: where links are optional it is as if they were not listed", () => {
+    const { value, complete, hinted } = read("link", [
+      {
+        command: "ip -br addr",
+        text: "lo               UNKNOWN        127.0.0.1/8\neth0@if7         UP             10.0.0.5/24\ncni0             DOWN           10.244.1.1/24\nlost             UP             half of an addr\n",
+      },
+    ]);
+    expect(value["rows"]).toMatchObject([
+      { line: 1, interface: "lo", up: true, carrier: true },
+      { line: 2, interface: "eth0", peer: "if7", up: true },
+    ]);
+    expect({ complete, hinted }).toEqual({ complete: false, hinted: true });
+  });
 
   test("ip -6 addr shows only links that have such addresses", () => expect(view("link", "ip -6 addr")).toMatchObject({ complete: false }));
 });

@@ -35,11 +35,18 @@ describe("sysctl", () => {
   });
 
   test("a complete `sysctl -a` proves absence, and the place in its order is quoted", () => {
-    const text = "net.core.somaxconn = 4096\nnet.ipv4.ip_forward = 1\n";
+    const text = "net.core.somaxconn = 4096\nnet.ipv4.ip_forward = 1\nvm.swappiness = 60\n";
     const reading = read("sysctl", { command: "sysctl -a", text });
     expect(reading.complete).toBe(true);
     expect(reading.value.absent).toContainEqual({ line: 1, key: "net.ipv4.conf.all.rp_filter", output: 0 });
     expect(reading.value.absent).toContainEqual({ line: 2, key: "net.netfilter.nf_conntrack_max", output: 0 });
+  });
+
+  test("a listing that begins behind a key, or ends before it, was cut and says nothing of it", () => {
+    const tail = read("sysctl", { command: "sysctl -a", text: "net.netfilter.nf_conntrack_timestamp = 0\nvm.swappiness = 60\n" });
+    expect(tail.value.absent).toEqual([]);
+    const head = read("sysctl", { command: "sysctl -a", text: "abi.vsyscall32 = 1\nkernel.panic = 10\n" });
+    expect(head.value.absent).toEqual([]);
   });
 
   test.each([

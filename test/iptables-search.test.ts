@@ -18,15 +18,18 @@ test.each(["grep kube-dns:dns", "grep -w 'kube-system/kube-dns:dns'", "egrep -i 
   },
 );
 
+test.each(["grep 10.0.1.5", "grep -E '10.96.0.10|10.0.1.5'", "grep kube-dns:dns | head -20", "grep -m 3 kube-dns:dns", "grep -v kube-dns:dns"])(
+  "any other search may leave out some: %s",
+  (filter) => {
+    expect(whole(`iptables-save -t nat | ${filter}`)).toEqual([]);
+  },
+);
+
 test.each([
-  "grep 10.0.1.5",
-  "grep -E '10.96.0.10|10.0.1.5'",
-  "grep kube-dns:dns | head -20",
-  "grep -m 3 kube-dns:dns",
-  "grep -v kube-dns:dns",
-  "grep KUBE-SVC-TCOU",
-])("any other search may leave out some: %s", (filter) => {
-  expect(whole(`iptables-save -t nat | ${filter}`)).toEqual([]);
+  ["grep KUBE-SVC-TCOU", ["KUBE-SVC-TCOU7JCQXEZGVUNU"]],
+  ["grep -E 'KUBE-SVC-TCOU7JCQXEZGVUNU|KUBE-SEP'", ["KUBE-SEP-AAAAAAAAAAAAAAAA", "KUBE-SVC-TCOU7JCQXEZGVUNU"]],
+])("a search for the name of a service's chain leaves out no rule of it: %s", (filter, chains) => {
+  expect(whole(`iptables-save -t nat | ${filter}`)).toEqual(chains);
 });
 
 test("nothing is told of an output that was cut, or that holds another command", () => {

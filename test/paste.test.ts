@@ -1,8 +1,16 @@
 import { expect, test } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
-import { unadorned } from "../functions/facts/paste.ts";
+import { unadorned, withoutEmphasis } from "../functions/facts/paste.ts";
 import { readFacts } from "../functions/facts/read.ts";
 import { unwrapped } from "../functions/facts/unwrap.ts";
+
+test.each([
+  ["Chain FORWARD (**policy DROP 22 packets, 1848 bytes**)", "Chain FORWARD (policy DROP 22 packets, 1848 bytes)"],
+  ["169.254.1.1 dev eth0  _**FAILED**_", "169.254.1.1 dev eth0  FAILED"],
+  ["IPAM: IPv4: 5/254 allocated from ****", "IPAM: IPv4: 5/254 allocated from ****"],
+  [" ** 123 printk messages dropped **", " ** 123 printk messages dropped **"],
+  ["rsync /a/**/b /c/**/d", "rsync /a/**/b /c/**/d"],
+])("emphasis that Markdown left in an output: %s", (line, bare) => expect(withoutEmphasis(line)).toBe(bare));
 
 test("what a terminal or a web page added to an output goes, and lines keep their numbers", () => {
   expect(unadorned("```console\n\u001b[32mdefault\u001b[0m via 10.0.0.1 dev eth0\n```\n")).toBe("\ndefault via 10.0.0.1 dev eth0\n\n");

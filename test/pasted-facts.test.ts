@@ -30,6 +30,8 @@ const WAYS: [string, (text: string, command: string) => string][] = [
 const EXCEPT: Record<string, readonly string[]> = {
   // values by position: a line more is a value more
   "sysctl/values-with-an-empty-one.txt": ["a prompt before and behind", "a bracketed prompt", "a fence"],
+  // nobody tells which of two numbers is the value; a prompt takes the place of one
+  "sysctl/cat-and-another-number-behind-a-blank-line.txt": ["a prompt before and behind", "a bracketed prompt"],
   // the end of the text says where it was cut
   "iptables/truncated-save-looks-whole.txt": ["a prompt before and behind", "a fence"],
   "nft/truncated-rule.txt": ["a prompt before and behind", "a fence"],

@@ -13,7 +13,9 @@ import { isExpected, type Shared } from "./output.ts";
 export function register(netcheck: Command, { runbooks, run }: Shared): void {
   netcheck
     .command("diagnose")
-    .description("diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, EKS log collector, cilium sysdump), pasted text")
+    .description(
+      "diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, supportconfig, EKS, AKS and Rancher log collectors, cilium sysdump, calicoctl diags), pasted text",
+    )
     .argument("<path...>", "- for a text on standard input")
     .option("--json", "one JSON line each, in order")
     .option("--fail-on <severity>", "exit code 1 if a cause of at least this severity is found (info, warning, critical)")

@@ -171,7 +171,7 @@ function reasons(rule: Rule, verdict: RuleVerdict, reason: string, facts: readon
     open.push(`for the rule's author: not every row has ${absent}; guard it with has(r.${absent}), or read it as r.?${absent}.orValue(…)`);
   if (when?.value === "false") open.push(`as far as was seen, when is false: ${failing(when)}`);
   if (rule.undecided !== undefined && reason === rule.file.undecided?.because) {
-    const counted = facts.filter((fact) => rule.decidedBy.has(fact.fact) && fact.from.length > 0).flatMap(secondSamples);
+    const counted = [...new Set(facts.filter((fact) => rule.decidedBy.has(fact.fact) && fact.from.length > 0).flatMap(secondSamples))];
     if (counted.length > 0) open.push(`what would settle it: a second sample of ${code(counted)}, some seconds later`);
     return open;
   }

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { commandLine } from "../facts/command.ts";
+import { commandLine, searchOf } from "../facts/command.ts";
 import { facts } from "../facts/index.ts";
+import { pipeOf } from "../facts/pipe.ts";
 import { standardInput } from "../imports/standard-input.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { compactJson } from "./json.ts";
@@ -53,15 +54,16 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .action(
       run(async (file: string, options: { command: string; json?: boolean }) => {
         const line = commandLine(options.command);
+        const pipe = pipeOf(options.command);
         const readers = facts.flatMap((fact) => {
-          const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv);
+          const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv, searchOf(options.command), pipe);
           return view === undefined ? [] : [{ fact, view }];
         });
         if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list${staleHint()}`);
         const { text, cut } = await readText(file);
         for (const { fact, view } of readers) {
           const started = performance.now();
-          const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "", sorted: line.sorted });
+          const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "", sorted: line.sorted, pipe });
           const ms = Math.round((performance.now() - started) * 100) / 100;
           const result = {
             fact: fact.id,

@@ -49,7 +49,9 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .action(
       run(async (id: string, path: string, options: { json?: boolean }) => {
         const rule = known(id, catalogue());
-        for (const capture of await readCaptures(existsSync(path) ? path : caseFolder(runbooks, id, path))) {
+        const captures = await readCaptures(existsSync(path) ? path : caseFolder(runbooks, id, path));
+        for (const capture of captures) {
+          if (captures.length > 1 && options.json !== true) process.stdout.write(`== ${capture.target}\n`);
           const explained = explanation(rule, capture);
           process.stdout.write(options.json === true ? `${JSON.stringify(explained)}\n` : explanationText(explained));
         }

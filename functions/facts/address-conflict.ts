@@ -31,7 +31,12 @@ const Conflict = z.object({
   /** How many messages say so; 1 for an address. */
   count: z.int(),
 });
-const AddressConflict = z.object({ rows: z.array(Conflict) });
+const AddressConflict = z.object({
+  rows: z.array(Conflict),
+  /** Running pods of different nodes that one list shows with one address, those of an address behind each other. */
+  pods: z.array(z.object({ line: z.int(), address: z.string(), name: z.string(), node: z.string() })),
+});
+type AddressConflict = z.infer<typeof AddressConflict>;
 type Conflict = z.infer<typeof Conflict> & Row;
 
 interface Sources {
@@ -42,6 +47,7 @@ interface Sources {
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; namespace?: string; status: string; address?: string; node?: string })[] };
 }
 
 const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(?: used by ([0-9a-f:]{17}))? detected/i;
@@ -62,10 +68,10 @@ export const addressConflict = defineDerivedFact({
   id: "address-conflict",
   title: "Addresses that are in use twice, as far as the node tells",
   // the rule reads the agents' log itself, too: named here, so that it alone is enough to be judged
-  from: ["address", "link", "kernel-log", "agent-log", "arping", "route", "route-answer"],
-  optional: ["agent-log", "arping", "route", "route-answer"],
-  // they tell only which addresses are the node's own
-  inPart: ["route", "route-answer"],
+  from: ["address", "link", "kernel-log", "agent-log", "arping", "route", "route-answer", "cluster-pod"],
+  optional: ["agent-log", "arping", "route", "route-answer", "cluster-pod"],
+  // they tell only which addresses are the node's own; of pods two that were shown are enough
+  inPart: ["route", "route-answer", "cluster-pod"],
   schema: AddressConflict,
   derive(values: Sources) {
     const rows = new Map<string, Conflict>();
@@ -110,9 +116,38 @@ export const addressConflict = defineDerivedFact({
     }
     for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
     for (const row of askedFor(values, macs)) add(row);
-    return { rows: [...rows.values()] };
+    return { rows: [...rows.values()], pods: twins(values["cluster-pod"]?.rows ?? []) };
   },
 });
+
+/** Pods that have the address of their node, whatever it is. */
+const OF_THE_HOST =
+  /^(?:kube-(?:proxy|apiserver|controller-manager|scheduler|flannel|router|vip)|etcd|calico-(?:node|typha)|canal|cilium|aws-node|weave-net|(?:.{0,60}-)?node-exporter|csi-)/;
+
+/** Addresses that every node has for itself: loopback, and link-local. */
+const OF_EACH_NODE = /^(?:127\.|169\.254\.|::1$|fe[89ab][0-9a-f]:)/i;
+
+/** Pairs of pods that cannot have the same address: both run, each on a node of its own, and the one list shows nothing twice, as `--watch` does. */
+function twins(pods: NonNullable<Sources["cluster-pod"]>["rows"]): AddressConflict["pods"] {
+  const lists = Map.groupBy(pods, (pod) => placed(pod).output);
+  return [...lists.values()].flatMap((list) => {
+    if (new Set(list.map(({ namespace, name }) => `${namespace} ${name}`)).size < list.length) return [];
+    const byAddress = Map.groupBy(
+      list.filter((pod) => pod.address !== undefined && pod.node !== undefined),
+      (pod) => pod.address as string,
+    );
+    return [...byAddress.entries()].flatMap(([address, own]) => {
+      const running = own.filter((pod) => pod.status === "Running");
+      // more of them, or an agent among them: the address of nodes that have the same
+      const isPair =
+        !OF_EACH_NODE.test(address) &&
+        running.length === 2 &&
+        new Set(running.map(({ node }) => node)).size === 2 &&
+        !own.some(({ name }) => OF_THE_HOST.test(name));
+      return isPair ? running.map((pod) => ({ ...placed(pod), address, name: pod.name, node: pod.node as string })) : [];
+    });
+  });
+}
 
 /** IPv4 addresses with a subnet that two interfaces carry, both of them up and in the same VRF. */
 function* onTwo(addresses: readonly (Address & Row)[], links: readonly (Link & Row)[]): Generator<Conflict> {

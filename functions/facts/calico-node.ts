@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readFamily } from "./mask.ts";
 import { eventAge } from "./pod-event.ts";
 import { present } from "./present.ts";
@@ -78,6 +78,8 @@ const EVENT = /^\s{0,8}(?:Normal|Warning)\s{1,40}[A-Z]\w{1,60}\s/;
 const CONDITION = /^\s{1,8}Ready\s{1,40}(True|False)\s*$/;
 // ss -tan: "SYN-SENT 0 1 10.20.4.17:41022 10.20.4.12:179"; -H or `state x` leave columns out
 const SS = /^(?:(?:tcp\s+)?([A-Z][A-Z0-9-]{2,11})\s+)?\d{1,10}\s+\d{1,10}\s+(\S{3,70}):(\d{1,5}|\*)\s+(\S{1,70}):(\d{1,5}|\*)(?:\s.{0,400})?$/;
+/** The format and the scope of the log of calico-node, of which nothing is read here. */
+const LOG = "log";
 const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port\s+Peer Address:Port.*$/;
 
 export const calicoNode = defineFact({
@@ -108,6 +110,9 @@ export const calicoNode = defineFact({
     ) {
       return { format: "describe", complete: false, scope: "readiness", rank: 0 };
     }
+    // its messages are the fact agent-log's; that there is such a log says that this is a node of Calico's
+    if ((program === "kubectl" || program === "oc") && argv.includes("logs") && argv.some((word) => /calico-node/.test(word)))
+      return { format: LOG, complete: true, scope: LOG, rank: 0 };
     if (program === "ss" && argv.some((word) => /:(?:179|bgp)\b/.test(word))) {
       return { format: "ss", complete: argv.some((word) => /^-[a-z]*a/.test(word)), scope: "connections", rank: 1 };
     }
@@ -125,7 +130,7 @@ export const calicoNode = defineFact({
     const state = /^state\s+(\S+)$/.exec(argv.slice(argv.indexOf("state"), argv.indexOf("state") + 2).join(" "))?.[1]?.toUpperCase();
     // of the event that a message over several lines belongs to
     let age: number | undefined;
-    for (const { line, text: raw } of lines(text)) {
+    for (const { line, text: raw } of view.format === LOG ? [] : lines(text)) {
       if (isPromptLine(raw) || FRAMES.test(raw.trim())) continue;
       if (EVENT.test(raw)) age = eventAge(raw.slice(0, 4000));
       const problem = problemOf(line, raw, age);
@@ -170,6 +175,11 @@ export const calicoNode = defineFact({
       if (problem !== undefined) value.problems.push(problem);
     });
     return unparsed.with(value);
+  },
+  // a log tells nothing of the sessions as they are now
+  whole(parts: readonly Part<CalicoNode>[]) {
+    const told = parts.filter(({ view }) => view.scope !== LOG);
+    return told.length > 0 && told.every(({ view }) => told.some((part) => part.complete && part.view.scope === view.scope));
   },
 });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { asked } from "./command.ts";
 import { toldByDate } from "./date-output.ts";
 import { firstIssue } from "./issue.ts";
 
@@ -76,8 +77,9 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     const { text, truncated } = texts(output.file);
     const command = typeof output.command === "string" ? output.command : output.command.join(" ");
     // who writes a capture by hand and ran a command twice need not say so
-    const nth = (seen.get(command) ?? 0) + 1;
-    seen.set(command, nth);
+    const question = asked(command);
+    const nth = (seen.get(question) ?? 0) + 1;
+    seen.set(question, nth);
     return {
       command,
       argv: typeof output.command === "string" ? undefined : output.command,
@@ -105,6 +107,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
 
 /** The `capture.json` of a capture: the inverse of {@link captureOf}. */
 export function indexOf(capture: Capture): CaptureIndex {
+  const first = new Map(capture.outputs.map(({ command }, i) => [asked(command), i] as const).reverse());
   return {
     schema: "netcheck.capture/1",
     target: { name: capture.target },
@@ -121,7 +124,7 @@ export function indexOf(capture: Capture): CaptureIndex {
       ...(output.startMs === undefined ? {} : { startMs: output.startMs }),
       ...(output.stderr === "" ? {} : { stderr: output.stderr }),
       ...(output.truncated ? { truncated: true } : {}),
-      ...(output.sample === 1 && capture.outputs.findIndex(({ command }) => command === output.command) === i ? {} : { sample: output.sample }),
+      ...(output.sample === 1 && first.get(asked(output.command)) === i ? {} : { sample: output.sample }),
       ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
     })),
   };

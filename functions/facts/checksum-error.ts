@@ -34,7 +34,14 @@ const Trial = z.object({
   command: z.string(),
 });
 /** A VXLAN packet with a wrong checksum in somebody's trace. On the sender, and between virtual machines of one host, that is usual where the offload works. */
-const Seen = z.object({ line: z.int(), source: z.string(), destination: z.string(), port: z.int() });
+const Seen = z.object({
+  line: z.int(),
+  source: z.string(),
+  destination: z.string(),
+  port: z.int(),
+  /** Packets of this way with the checksum 0xffff, which is no sum that a card has still to fill in: address translation made it of "no checksum". */
+  ones: z.int().optional(),
+});
 const ChecksumErrors = z.object({ seen: z.array(Seen), trials: z.array(Trial), counters: z.array(Counter), messages: z.array(Message) });
 type ChecksumErrors = z.infer<typeof ChecksumErrors>;
 
@@ -46,7 +53,7 @@ const TUNNEL = /^(?:flannel|vxlan|cilium_vxlan|antrea-tun)/;
 
 interface Sources {
   readonly "offload-change"?: { rows: readonly (Row & { interface: string; name: string; on: boolean })[] };
-  readonly "packet-trace"?: { damaged: readonly (Row & { source: string; destination: string; port: number })[] };
+  readonly "packet-trace"?: { damaged: readonly (Row & { source: string; destination: string; port: number; ones?: number })[] };
   readonly attempt?: { rows: readonly (Row & { command: string; answered: boolean })[] };
   readonly nstat?: { rows: readonly (Row & { name: string; value: number; valueDelta?: number | undefined })[] };
   readonly "kernel-log"?: { rows: readonly (Row & { message: string; age?: number | undefined })[] };
@@ -61,9 +68,9 @@ export const checksumError = defineDerivedFact<ChecksumErrors>({
   derive(values) {
     const sources = values as Sources;
     return {
-      seen: (sources["packet-trace"]?.damaged ?? []).map(({ line, output, text, source, destination, port }) => ({
+      seen: (sources["packet-trace"]?.damaged ?? []).map(({ line, output, text, source, destination, port, ones }) => ({
         line,
-        ...present({ output, text }),
+        ...present({ output, text, ones }),
         source,
         destination,
         port,

@@ -53,6 +53,14 @@ const MANY = 5;
 /** The agent's own health check, asked over HTTP: at its start every two seconds, later every half a minute. */
 const HEALTH =
   /^(Startup|Liveness|Readiness) probe failed: .{0,40}:9879\/healthz.{0,200}(?:connection refused|deadline exceeded|timed? ?out|EOF|statuscode: 5\d\d)/;
+/** The agent's own words about what it depends on, which its old probe (`cilium status --brief`) printed. */
+const OLD_HEALTH = /^(Liveness|Readiness) probe failed: error in (?:kvstore|kubernetes|container ?runtime|cilium)\b/i;
+/** The kubelet folds events together once there were ten of a kind within ten minutes. */
+const COMBINED = /^\(combined from similar events\): /;
+/** With this the agent, or the container that prepares its configuration, ends; the level is "error". */
+const ENDED = /^(?:msg=)?"?(?:Failed to start hive|Build config failed)\b/;
+/** "cilium-7kvzg": the last letters of a generated name are no vowels. */
+const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
 const A_MINUTE = 30;
 // "…for cilium_policy_00421 map with file descriptor 33: the map is full, please consider resizing it", and of old "…for LB bpf map: You can resize it with …"
@@ -84,22 +92,29 @@ interface Sources {
   readonly "bpf-map"?: { rows: readonly (Row & { id: number; type: string; name?: string; maxEntries?: number })[] };
   readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
 }
 
 export const ciliumAgent = defineDerivedFact<CiliumAgent>({
   id: "cilium-agent",
   title: "The Cilium agent of this node: what fails, and how full its BPF maps are",
-  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event", "line-count"],
-  optional: ["line-count"],
-  inPart: ["line-count"],
+  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event", "line-count", "cluster-pod"],
+  optional: ["line-count", "cluster-pod"],
+  inPart: ["line-count", "cluster-pod"],
   schema: CiliumAgent,
   derive(values) {
     const sources = values as Sources;
     const logs = (sources["agent-log"]?.rows ?? []).filter((row) => row.unit === "cilium-agent" || row.unit === "kubelet" || row.unit === "");
     const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
     return {
-      failures: [...statusFailures(sources["cilium-status"]), ...logs.flatMap(logFailure), ...unreachable(logs), ...events.flatMap(eventFailure)],
+      failures: [
+        ...statusFailures(sources["cilium-status"]),
+        ...logs.flatMap(logFailure),
+        ...unreachable(logs),
+        ...events.flatMap(eventFailure),
+        ...crashing(sources),
+      ],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
         .map((row) => ({ ...placeOf(row), ok: row.state === "ok" })),
@@ -129,22 +144,43 @@ function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures
 
 function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["failures"] {
   const crash = BACK_OFF.test(row.message);
-  if (!crash && (row.level !== "fatal" || row.unit !== "cilium-agent")) return [];
-  return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+  if (!crash && ((row.level !== "fatal" && !ENDED.test(row.message)) || row.unit !== "cilium-agent")) return [];
+  return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: spoken(row.message), ...present({ age: row.age }) }];
+}
+
+/** The agent's own pod in a list of pods: the one on this node, or where nobody tells which that is, every one of them. */
+function crashing(sources: Sources): CiliumAgent["failures"] {
+  const agents = (sources["cluster-pod"]?.rows ?? []).filter((row) => AGENT_POD.test(row.name) && row.own !== false);
+  const ends = (row: { status: string }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status);
+  const own = agents.filter((row) => row.own === true);
+  const meant = own.length > 0 ? own : agents;
+  return meant.length > 0 && meant.every(ends)
+    ? meant.slice(0, 5).map((row) => ({ ...placeOf(row), kind: "crash" as const, wholeCluster: row.own !== true, message: `${row.name}: ${row.status}` }))
+    : [];
+}
+
+/** What a line of logfmt says, and with which error, without the other fields. */
+function spoken(message: string): string {
+  const said = /^msg="((?:[^"\\]|\\.){1,1000})"/.exec(message)?.[1];
+  const error = /\berr(?:or)?="((?:[^"\\]|\\.){1,2000})"/.exec(message)?.[1];
+  return said === undefined ? message : `${said}${error === undefined ? "" : `: ${error}`}`.replaceAll('\\"', '"');
 }
 
 /** The CNI plugin waits half a minute for the agent; when it gave up this often the agent was away for minutes. The newest of kubelet's lines. */
 function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAgent["failures"] {
   const rows = logs.filter((row) => row.unit === "kubelet" && UNREACHABLE.test(row.message));
   const newest = rows.at(-1);
-  return newest === undefined || rows.length < MANY
+  return newest === undefined || (rows.length < MANY && !COMBINED.test(newest.message))
     ? []
     : [{ ...placeOf(newest), kind: "unreachable", wholeCluster: false, message: newest.message, ...present({ age: newest.age }) }];
 }
 
 function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): CiliumAgent["failures"] {
-  const probe = HEALTH.exec(row.message)?.[1];
-  const often = probe === undefined ? row.count >= MANY && UNREACHABLE.test(row.message) : row.count >= (probe === "Startup" ? A_MINUTE : MANY);
+  const probe = (HEALTH.exec(row.message) ?? OLD_HEALTH.exec(row.message))?.[1];
+  const often =
+    probe === undefined
+      ? (row.count >= MANY || COMBINED.test(row.message)) && UNREACHABLE.test(row.message)
+      : row.count >= (probe === "Startup" ? A_MINUTE : MANY);
   const kind = BACK_OFF.test(row.message) ? ("crash" as const) : often ? ("unreachable" as const) : undefined;
   return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
 }

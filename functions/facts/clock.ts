@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -161,7 +161,7 @@ export const clock = defineFact({
     return unparsed.with(value);
   },
   merge(parts) {
-    const best = ranked(parts);
+    const best = ranked(newest(parts));
     const rows = best.flatMap((part) => part.value.rows);
     return {
       rows: rows.filter((row, i) => rows.findIndex((other) => other.source === row.source) === i),
@@ -174,6 +174,13 @@ export const clock = defineFact({
     parts.some((part) => part.value.rows.length > 0) &&
     (parts.some((part) => part.complete && part.view.scope === "servers") || !parts.some((part) => part.value.rows.some(({ local }) => local === true))),
 });
+
+/** Somebody asked again, minutes later: the last answer counts, as it is about now. A collector asks once. */
+function newest(parts: readonly Part<Clock>[]): Part<Clock>[] {
+  const keyOf = (part: Part<Clock>): string => `${part.view.format} ${part.view.scope}`;
+  const last = new Map(parts.filter((part) => part.value.rows.length > 0).map((part) => [keyOf(part), part]));
+  return parts.filter((part) => (last.get(keyOf(part)) ?? part) === part).map((part) => ({ ...part, sample: 1 }));
+}
 
 type Fields = ReadonlyMap<string, { line: number; value: string }>;
 

@@ -16,6 +16,8 @@ const Message = z.object({
   /** Program that said it; "" of events, and where it is not known. */
   unit: z.string(),
   message: z.string(),
+  /** How often it was seen, of events. */
+  count: z.int().optional(),
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
   /** Seconds that the log of the same program goes on after the last such message in it, where the times tell. */
@@ -36,6 +38,8 @@ const AGENT_DOWN: readonly (readonly [RegExp, string])[] = [
   [/cilium\.sock.{0,80}(?:no such file|connection refused|connect: )|unable to connect to Cilium (?:daemon|agent)/, "cilium"],
   [/127\.0\.0\.1:50051.{0,120}(?:connection refused|timed? ?out|deadline)/, "aws"],
   [/127\.0\.0\.1:6784.{0,120}connection refused/, "weave"],
+  // the shim asks the daemon; without that, a client of the API whose file the removal took away
+  [/multus\/multus\.sock\b.{0,80}(?:no such file|connection refused)|multus\.kubeconfig: no such file/, "multus"],
   [/antrea\/cni\.sock.{0,80}(?:no such file|connection refused)/, "antrea"],
 ];
 
@@ -44,6 +48,7 @@ interface Said {
   readonly age?: number | undefined;
   readonly time?: string | undefined;
   readonly unit?: string;
+  readonly count?: number | undefined;
 }
 interface Sources {
   readonly "agent-log"?: { rows: readonly (Row & Said)[] };
@@ -93,9 +98,9 @@ function latest(moments: readonly (Moment | undefined)[]): ReadonlyMap<string, n
 }
 
 function messageOf(row: Row & Said): Message[] {
-  const { line, output, text, message, age } = row;
+  const { line, output, text, message, age, count } = row;
   const unit = CONTAINERD.test(message) ? "containerd" : (row.unit ?? "");
-  const base = { line, ...present({ output, text }), unit, message: message.slice(0, 1000), ...present({ age }) };
+  const base = { line, ...present({ output, text }), unit, message: message.slice(0, 1000), ...present({ age, count }) };
   const down = AGENT_DOWN.find(([pattern]) => pattern.test(message));
   if (down !== undefined) return [{ ...base, kind: "agent-down", cni: down[1] }];
   return NOT_READY.test(message) ? [{ ...base, kind: "not-ready", cni: "" }] : [];

@@ -118,9 +118,10 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
 interface Sources {
   readonly process?: {
     rows: readonly (Process & Row)[];
-    containers: readonly (Row & { name: string; state: string })[];
+    containers: readonly (Row & { name: string; state: string; pod?: string })[];
     listings: readonly Row[];
     searches: readonly (Row & { text: string })[];
+    containerListings: readonly Row[];
   };
   readonly "cni-config"?: CniConfig;
   readonly link?: { rows: readonly (Link & Row)[] };
@@ -164,12 +165,35 @@ function agentOf(row: Row, command: string): Cni["agents"] {
 }
 
 function absentOf(process: Sources["process"], running: ReadonlySet<string>): Cni["absent"] {
-  const proofOf = (programs: readonly string[]): Row | undefined =>
-    process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((name) => name.includes(text)));
+  const contained = containedProof(process);
   return Object.entries(PROGRAMS).flatMap(([name, programs]) => {
-    const proof = running.has(name) ? undefined : proofOf(programs);
+    if (running.has(name)) return [];
+    const proof = process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name);
     return proof === undefined ? [] : [{ ...placeOf(proof), cni: name }];
   });
+}
+
+/** What the containers or pods of an agent are called, where it is not as the agent: kube-ovn's is `cni-server` of `kube-ovn-cni-x7k2p`, Canal's flannel is of `canal-…`. */
+const TRACES: Readonly<Record<string, RegExp>> = {
+  flannel: /flannel|canal/,
+  calico: /calico|canal/,
+  aws: /aws-node|aws-vpc-cni/,
+  azure: /azure|\bcns/,
+  ovn: /ovn/,
+  "kube-ovn": /ovn/,
+};
+
+/**
+ * A whole `crictl ps` with one CNI's agent in it has those of the others, too, if they run: agents are pods. k3s has flannel in itself, but then kube-proxy, too,
+ * so that there is no container of it.
+ */
+function containedProof(process: Sources["process"]): (cni: string) => Row | undefined {
+  const listing = process?.containerListings[0];
+  const running = (process?.containers ?? []).filter((row) => row.state === "running");
+  const names = running.map((row) => row.name);
+  const isTraced = (cni: string): boolean => running.some(({ name, pod = "" }) => (TRACES[cni] ?? new RegExp(cni)).test(`${name} ${pod}`));
+  const agent = names.some((name) => AGENTS.some(([pattern, cni]) => cni !== "multus" && pattern.test(name)));
+  return (cni) => (agent && !isTraced(cni) && (cni !== "flannel" || names.includes("kube-proxy")) ? listing : undefined);
 }
 
 function configsOf(found: CniConfig | undefined): Cni["configs"] {

@@ -77,6 +77,9 @@ function behindRemarks(all: readonly string[]): string[] {
   return sinceNoted(rest);
 }
 
+/** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` asks what `nstat -az` asks. */
+export const asked = (command: string): string => behindRemarks(words(withoutPrompt(command))).join(" ");
+
 /** An option that nstat does not have: what it prints is what grew since a run of the same line that only noted the numbers. */
 export const SINCE_NOTED = "--since-noted";
 
@@ -104,6 +107,8 @@ const WRAPPERS: Record<string, readonly string[]> = {
   chroot: [],
   unshare: [],
   setsid: [],
+  time: ["-f", "-o", "--format", "--output"],
+  unbuffer: [],
   nohup: [],
   busybox: [],
   toybox: [],
@@ -141,6 +146,8 @@ export function commandLine(command: string | readonly string[]): CommandLine {
     } else if (program === "microk8s.kubectl" || program === "kubectl.sh") rest = ["kubectl", ...rest.slice(1)];
     // tools that bring their own kubectl
     else if (BUNDLES.has(program) && rest[1] === "kubectl") rest = ["kubectl", ...rest.slice(rest[2] === "--" ? 3 : 2)];
+    // kubectl-aks, formerly kubectl-az: `kubectl aks run-command "ip route" --node n1`
+    else if (program === "kubectl" && /^(?:aks|az)$/.test(rest[1] ?? "") && rest[2] === "run-command" && rest[3] !== undefined) rest = ["sh", "-c", rest[3]];
     else if (CONTAINER_TOOLS.has(program)) {
       const inner = insideContainer(rest);
       if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
@@ -155,6 +162,10 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       // the far end's shell splits the words once more
       rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
+    } else if (REMOTE_TOOLS.has(program)) {
+      const remote = onMachine(rest);
+      if (remote === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
+      rest = remote;
     } else if (program === "pdsh" || program === "clush") {
       const spread = afterOptions(rest, SPREAD_VALUES);
       if (spread.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
@@ -199,6 +210,38 @@ CONTAINER_VALUES.push("--user", "--workdir", "--env", "--runtime-endpoint", "--c
 const SPREAD_VALUES = ["-w", "-x", "-g", "-X", "-l", "-f", "-t", "-u", "-R", "-o"];
 const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
 
+const REMOTE_TOOLS = new Set(["ansible", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl"]);
+
+const TALOS_VALUES = ["-n", "--nodes", "-e", "--endpoints", "--talosconfig", "--context", "--cluster"];
+
+/**
+ * What runs on a machine: `gcloud compute ssh node1 --command 'ip rule'`, `vagrant ssh node1 -c 'ip rule'`, `multipass exec node1 -- ip rule`, `ansible node1 -m shell
+ * -a 'ip rule'`, `aws ssm start-session … --parameters command='ip rule'`, `talosctl -n 10.0.0.9 dmesg`. Undefined where nothing does.
+ */
+function onMachine(argv: readonly string[]): string[] | undefined {
+  const [tool = "", ...words] = argv;
+  const program = baseName(tool);
+  const shell = (line: string | undefined): string[] | undefined => (line === undefined || line === "" ? undefined : ["sh", "-c", line]);
+  if (program === "ansible") {
+    const module = optionValue(argv, "-m", "--module-name") ?? "command";
+    return /^(?:ansible\.builtin\.)?(?:shell|command|raw)$/.test(module) ? shell(optionValue(argv, "-a", "--args")) : undefined;
+  }
+  if (program === "aws") {
+    const [, line] = /^commands?=\[?"?(.{1,4000}?)"?\]?$/.exec(words[0] === "ssm" ? (optionValue(argv, "--parameters") ?? "") : "") ?? [];
+    return shell(line);
+  }
+  if (program === "az") return words.includes("run-command") ? shell(optionValue(argv, "--scripts")) : undefined;
+  if (program === "talosctl") {
+    const [verb, ...files] = afterOptions(argv, TALOS_VALUES);
+    if (verb === "dmesg") return ["dmesg"];
+    return (verb === "read" || verb === "cat") && files.length > 0 ? ["cat", ...files] : undefined;
+  }
+  if (program === "gcloud" || program === "vagrant") return words.includes("ssh") ? shell(optionValue(argv, "--command", "-c")) : undefined;
+  // containers of LXD and Incus are machines with an init of their own
+  const end = words.indexOf("--");
+  return words[0] === "exec" && end !== -1 ? words.slice(end + 1) : undefined;
+}
+
 /** Pods and containers that run in the network namespace of the node: what is run in them, the node itself answers. */
 const HOST_NETWORK =
   /(?:^|[/_=-])(?:cilium(?!-operator|-test|-envoy-config)|calico-node|kube-proxy|kubelet|aws-node|kube-flannel|flannel|canal|weave-net|kube-router|node-local-dns|antrea-agent|kindnet|ovnkube-node|speaker|anetd|node-exporter)(?:[-_/$]|$)/i;
@@ -227,6 +270,8 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
   const first = argv[0]?.endsWith("k3s") === true ? argv.slice(1) : argv;
   const start = afterOptions(first, CONTAINER_VALUES);
   const verb = start[0];
+  // a plug-in of kubectl that opens a shell of the node
+  if (verb === "node-shell" && argv.includes("--")) return { argv: argv.slice(argv.indexOf("--") + 1), node: true };
   if (verb !== "exec" && verb !== "debug" && verb !== "rsh") return undefined;
   const target = afterOptions(start, CONTAINER_VALUES);
   const name = target[0] ?? "";
@@ -236,7 +281,8 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
   if (verb === "debug") return { argv: rest, node: /^nodes?\//.test(name) };
   const container = optionValue(argv, "-c", "--container") ?? "";
   const program = baseName(rest[0] as string);
-  const node = HOST_NETWORK.test(name) || HOST_NETWORK.test(container) || NODE_CONTAINER.test(name) || AGENT_TOOLS.has(program);
+  const node =
+    HOST_NETWORK.test(name) || name.startsWith("node-debugger-") || HOST_NETWORK.test(container) || NODE_CONTAINER.test(name) || AGENT_TOOLS.has(program);
   return { argv: rest, node };
 }
 

@@ -15,8 +15,12 @@ import type { Rule } from "./rule.ts";
  *     E1120 06:22:10.331544  1 main.go:204] Failed to find any valid interface to use: failed to get default interface: Unable to find default route
  */
 const DefaultRoute = z.object({
+  /** Whether all routes of IPv4 were listed: only then one that is not among them is not there. */
+  listed: z.boolean(),
   /** Agents that say that there is none. */
   complaints: z.array(z.object({ line: z.int(), unit: z.string(), age: z.number().optional() })),
+  /** Those of agents of the CNI and the kubelet that looked for one of IPv4, did not find it, and did not find it later either. */
+  sought: z.array(z.object({ line: z.int(), unit: z.string(), age: z.number().optional() })),
   /** Default routes of other tables; none where there are VRFs, whose tables have their own. */
   elsewhere: z.array(z.object({ line: z.int(), table: z.string() })),
   agents: z.array(z.object({ line: z.int(), command: z.string() })),
@@ -37,7 +41,7 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly process?: { rows: readonly (Process & Row)[] };
-  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
+  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[]; logs?: readonly { cut: boolean }[] };
 }
 
 const NONE = /\bno default (?:route|gateway)/i;
@@ -45,6 +49,11 @@ const NONE = /\bno default (?:route|gateway)/i;
 const NOT_FOUND = /(?:unable to|could not|cannot|can't|failed to) (?:find|get|determine|detect) (?:an? |any |the )?default (?:route|gateway|interface)/i;
 /** "dial tcp 203.0.113.5:6443: connect: network is unreachable"; kubeadm's and the API server's "unable to select an IP from default routes". */
 const UNREACHABLE = /connect: network is unreachable|unable to select an IP from default routes/i;
+/** flanneld, kube-router, k3s and the kubelet, when they look for the node's own interface or address. */
+const SOUGHT =
+  /(?:get|find) (?:the )?default interface: (?:unable|could not|failed) to find (?:the )?default (?:v4 |ipv4 )?route|no default routes (?:found in|in file) [\\"]{0,4}\/proc\/net\/route|^unable to find default (?:v4 |ipv4 )?route$/i;
+/** What flanneld and the kubelet say once they have it. */
+const GOT = /\bUsing interface with name |Defaulting external address to interface|\bSuccessfully registered node\b|as it just became ready/;
 const AGENT = /^(?:kubelet|k3s|k3s-server|k3s-agent|rke2)$/;
 const CNI = /^(?:cni0|cbr0|flannel\.\d{1,8}|cali[0-9a-f]{6,11}|cilium_host|lxc[0-9a-f]{8,14}|vxlan\.calico|kube-bridge)$/;
 const UPLINK = /^(?:eth|en[opsx]|bond|br0|br-ex|ib|team|wl)/;
@@ -55,9 +64,11 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
   id: "default-route",
   title: "What tells that a node was meant to have a default route",
   from: ["route", "rule", "address", "link", "process", "agent-log"],
-  optional: ["rule", "address", "link", "process", "agent-log"],
+  optional: ["route", "rule", "address", "link", "process", "agent-log"],
+  // a default route is one whatever its gateway is
+  masked: ["route"],
   schema: DefaultRoute,
-  derive(values: Sources) {
+  derive(values: Sources, whole) {
     const routes = (values.route?.rows ?? []).filter((row) => row.family === "ipv4");
     const main = routes.filter((row) => row.table === "main");
     const vrfs = (values.rule?.rows ?? []).some((row) => row.table === "l3mdev") || (values.link?.rows ?? []).some((row) => row.kind === "vrf");
@@ -69,6 +80,9 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
     const isLeased = (row: Address): boolean =>
       row.family === "ipv4" && row.flags.includes("dynamic") && !row.address.startsWith("169.254.") && !INNER.test(row.interface);
     return {
+      listed: whole.has("route"),
+      // the end of a log tells whether it was found after all
+      sought: values["agent-log"]?.logs?.some((log) => log.cut) === true ? [] : soughtIn(values["agent-log"]?.rows ?? []),
       complaints: (values["agent-log"]?.rows ?? [])
         .filter(({ message }) => NONE.test(message) || NOT_FOUND.test(message) || UNREACHABLE.test(message))
         .map((row) => ({ ...placed(row), unit: row.unit, ...(row.age === undefined ? {} : { age: row.age }) })),
@@ -83,6 +97,18 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
     };
   },
 });
+
+/** The agents' messages that they found no default route, unless one of them found its interface afterwards. */
+function soughtIn(messages: NonNullable<Sources["agent-log"]>["rows"]): DefaultRoute["sought"] {
+  const found = messages.filter((row) => GOT.test(row.message));
+  const isLater = (one: (typeof messages)[number], other: (typeof messages)[number]): boolean =>
+    one.age !== undefined && other.age !== undefined && one.age !== other.age
+      ? one.age < other.age
+      : placed(one).output !== placed(other).output || one.line > other.line;
+  return messages
+    .filter((row) => SOUGHT.test(row.message) && !found.some((later) => isLater(later, row)))
+    .map((row) => ({ ...placed(row), unit: row.unit, ...(row.age === undefined ? {} : { age: row.age }) }));
+}
 
 /** Routes of a CNI on a node with IPv6 alone: lo's IPv4 address shows that IPv4 was listed, and no other interface has one. */
 function cluster6Of({ route, address }: Sources): DefaultRoute["cluster6"] {

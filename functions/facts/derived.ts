@@ -38,6 +38,7 @@ import { socketCount } from "./socket-count.ts";
 import { socketLb } from "./socket-lb.ts";
 import { staleServiceFlow } from "./stale-service-flow.ts";
 import { tcpMemory } from "./tcp-memory.ts";
+import { timeService } from "./time-service.ts";
 import { vtep } from "./vtep.ts";
 
 /** Facts computed from others, one line each. A derived fact stands behind the ones that it is derived from. In a file of its own: who only reads an output needs none of them. */
@@ -50,6 +51,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   neighborTable,
   mtuConflict,
   linkEvent,
+  timeService,
   reversePath,
   packetPath,
   invalidPacket,

@@ -26,14 +26,40 @@ const MIN_COUNT = 5;
 /** A chain that grows has one or a few rules that do. */
 const MAX_ROWS = 100;
 
+interface Sources {
+  readonly iptables?: Iptables;
+  readonly "line-count"?: { readonly rows: readonly (Row & Counted)[] };
+}
+interface Counted {
+  readonly of: string;
+  readonly family?: "ipv4" | "ipv6";
+  readonly backend?: "legacy" | "nft";
+  readonly search?: string;
+  readonly count: number;
+}
+
+/** Where the rules stand that somebody counted by their comment. */
+const PLACES: Readonly<Record<string, readonly [table: string, chain: string]>> = {
+  "kubernetes firewall for dropping marked packets": ["filter", "KUBE-FIREWALL"],
+  "block incoming localnet connections": ["filter", "KUBE-FIREWALL"],
+  "kubernetes postrouting rules": ["nat", "POSTROUTING"],
+  "kubernetes forwarding rules": ["filter", "FORWARD"],
+  "kubernetes service portals": ["nat", "PREROUTING"],
+  "kubernetes service traffic requiring SNAT": ["nat", "KUBE-POSTROUTING"],
+};
+/** The same comment may stand in several tables and chains, once each. */
+const MIN_COUNTED = 20;
+
 export const duplicateRule = defineDerivedFact<DuplicateRules>({
   id: "duplicate-rule",
   title: "Rules of iptables that stand in a chain again and again",
-  from: ["iptables"],
+  from: ["iptables", "line-count"],
+  optional: ["line-count"],
+  inPart: ["line-count"],
   schema: DuplicateRules,
-  derive({ iptables }: { readonly iptables?: Iptables }) {
+  derive({ iptables, "line-count": counts }: Sources) {
     const all = iptables?.rows ?? [];
-    const rows: DuplicateRules["rows"] = [];
+    const rows: DuplicateRules["rows"] = (counts?.rows ?? []).flatMap(counted);
     const starts = chainStarts(all);
     for (const [i, start] of starts.entries()) {
       const end = starts[i + 1] ?? start;
@@ -43,6 +69,14 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
   },
 });
+
+/** A rule of which only the number was kept. */
+function counted(row: Row & Counted): DuplicateRules["rows"] {
+  const [table, chain] = (row.of === "copies" ? PLACES[row.search ?? ""] : undefined) ?? [];
+  if (table === undefined || chain === undefined || row.count < MIN_COUNTED) return [];
+  const { line, output, family = "ipv4", backend = "unknown", search = "", count } = row;
+  return [{ line, family, backend, table, chain, rule: `/* ${search} */`, count, ...present({ output }) }];
+}
 
 /** Of the rules of one chain those that stand in it often enough. */
 function repeated(chain: readonly IptablesRow[]): DuplicateRules["rows"] {

@@ -37,6 +37,8 @@ export interface View {
   readonly scope: string;
   /** Of competing outputs the highest rank is used: machine formats first, then the ones that show more. */
   readonly rank: number;
+  /** True if it was asked for something else, and tells a little of this fact by the way: where the fact is optional, what it leaves open is as if it was not there. */
+  readonly hint?: boolean;
 }
 
 /** One output, as a fact's `parse` sees it. */
@@ -110,9 +112,9 @@ export interface Fact<T = unknown> {
   readonly byHand?: string;
   /**
    * Says whether and what an arbitrary command line shows of this fact, in every spelling people use. `search` is the pattern of the one `| grep` behind it, if
-   * that is all that stands there.
+   * that is all that stands there; `pipe` is all of it ("grep KUBE- | wc -l").
    */
-  readonly recognize: (argv: readonly string[], search?: string) => View | undefined;
+  readonly recognize: (argv: readonly string[], search?: string, pipe?: string) => View | undefined;
   readonly schema: z.ZodType<T>;
   /** Pure, total (never throws on any text), linear in the text. */
   readonly parse: (input: Input) => Parsed<T>;
@@ -140,6 +142,11 @@ export interface Fact<T = unknown> {
    * newest lines alone, so that a pipe which keeps them (`| tail`) leaves nothing out.
    */
   readonly log?: "newest" | "all";
+  /**
+   * True of a question that is always answered with something: where nothing was kept, as in a file of a script that let the error go to the terminal, it was not
+   * seen.
+   */
+  readonly neverEmpty?: (view: View) => boolean;
   /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
   readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr">) => boolean;
 }

@@ -73,6 +73,8 @@ export const fdb = defineFact({
     return { format: json ? "json" : "text", complete: scope === "" || DEVICE_SCOPE.test(scope), scope, rank: json ? 3 : 2 };
   },
   schema: Fdb,
+  // each interface has entries of groups
+  neverEmpty: (view) => view.scope === "",
   parse({ text, view, pipe, truncated }) {
     const unparsed = new UnparsedLines();
     const rows: Entry[] = [];

@@ -39,7 +39,7 @@ type Announcements = z.infer<typeof Announcements>;
 
 type Entry = Row & { readonly interface: string; readonly mac?: string };
 interface Sources {
-  readonly link?: { rows: readonly Entry[] };
+  readonly link?: { rows: readonly Entry[]; vxlans?: readonly { local?: string }[] };
   readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
   readonly neighbor?: { rows: readonly (Entry & { readonly address: string; readonly state?: string })[] };
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
@@ -67,7 +67,8 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     const { link, "flannel-annotation": annotation, neighbor, fdb, address, networkd } = values;
     const devices = [...(link?.rows ?? []), ...(networkd?.interfaces ?? [])];
     const told = annotation?.rows ?? [];
-    const own = new Set((address?.rows ?? []).map((row) => row.address));
+    // a tunnel begins at an address of the node
+    const own = new Set([...(address?.rows ?? []).map((row) => row.address), ...(link?.vxlans ?? []).flatMap(({ local }) => local ?? [])]);
     const rows: Announcements["rows"] = [];
     for (const row of told) {
       const deviceMac = devices.find((other) => other.interface === row.interface && other.mac !== undefined)?.mac;

@@ -36,6 +36,8 @@ const FormerCni = z.object({
   outside: z.array(Bridge),
   /** Where that range stands: flannel's device. */
   range: z.array(Bridge),
+  /** flannel's device with addresses of several ranges, of which only one is the node's now. flannel does not start so. */
+  leases: z.array(Bridge),
   /** Routes through the tunnel of flannel's former backend that are more specific than the `wide` one through the device of its present one, which was made later. */
   overtaking: z.array(Way),
   wide: z.array(Way),
@@ -110,6 +112,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
       pods: [...new Set(bridges.flatMap(({ met }) => met))].slice(0, 3).map(wayOf),
       ...twinsOf(values),
       ...outsideOf(values, running, absent.length > 0),
+      leases: leasesOf(values),
       ...overtakingOf(main, values.link?.rows ?? []),
       ...coveringOf(main, values),
       ...holdersOf(values),
@@ -180,6 +183,21 @@ function outsideOf(values: Sources, running: ReadonlySet<string>, known: boolean
     (row) => row.family === "ipv4" && /^flannel\.\d{1,8}$/.test(row.interface) && bridges.every((own) => !within(row.address, prefixOf(own))),
   );
   return bridges.length === 0 || ranges.length === 0 ? none : { outside: bridges.map(bridgeOf), range: ranges.map(bridgeOf) };
+}
+
+/** flannel gives its device the first address of the node's range, as the only one: what a DHCP client or somebody sets there looks otherwise. */
+function leasesOf(values: Sources): (Row & z.infer<typeof Bridge>)[] {
+  const first = (values.address?.rows ?? []).filter(
+    (row) => /^flannel\.\d{1,8}$/.test(row.interface) && row.family === "ipv4" && row.prefixLength === 32 && row.address.endsWith(".0"),
+  );
+  // of one node: under the same line of the device, with the line of its lifetimes between them
+  const isUnder = (row: Address & Row): boolean =>
+    (values.link?.rows ?? []).some(
+      (link) => link.interface === row.interface && placed(link).output === placed(row).output && row.line > link.line && row.line <= link.line + 4,
+    );
+  const isOther = (row: Address & Row, own: Address & Row): boolean =>
+    row.interface === own.interface && row.address !== own.address && Math.abs(row.line - own.line) === 2 && isUnder(row) && isUnder(own);
+  return first.filter((own) => first.some((row) => isOther(row, own))).map(bridgeOf);
 }
 
 /**

@@ -15,7 +15,7 @@ const Queue = z.object({
   process: z.string().optional(),
   /** Connections or bytes. */
   waiting: z.int(),
-  /** Of "tcp": how many may wait. With one more than that nothing is taken any more. */
+  /** Of "tcp": how many may wait. With one more than that nothing is taken any more. Left out where netstat was asked, which does not tell. */
   limit: z.int().optional(),
   /** Of "udp": packets dropped between the samples. */
   dropsDelta: z.int().optional(),
@@ -54,6 +54,8 @@ const ACCEPT = new Set(["TcpExtListenOverflows", "TcpExtListenDrops"]);
 const RECEIVE = new Set(["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpMemErrors"]);
 /** A listener that lets fewer wait was made by hand (`nc -l`) or by a test. */
 const SMALL_BACKLOG = 5;
+/** What programs ask for, and what the kernel allows at most. netstat does not tell the backlog: a queue that is full is one longer, and hardly any other is just as long. */
+const USUAL_BACKLOGS: ReadonlySet<number> = new Set([50, 100, 128, 200, 256, 500, 511, 512, 1000, 1024, 2048, 4096, 8192, 16384, 32768]);
 /** uWSGI watches its own queue: `*** uWSGI listen queue of socket "127.0.0.1:3031" (fd: 3) full !!! (101/100) ***`. */
 const UWSGI = /\*\*\* uWSGI listen queue of socket "(\S{0,60}):(\d{1,5})" \(fd: \d{1,6}\) full !!! \((\d{1,9})\/(\d{1,9})\) \*\*\*/;
 /** Seconds. A queue that was full before may have been a burst. */
@@ -92,6 +94,7 @@ export const fullQueue = defineDerivedFact<FullQueue>({
       if (protocol === "tcp" && state === "LISTEN" && backlog !== undefined && backlog >= SMALL_BACKLOG && receiveQueue > backlog) {
         result.accept.push({ ...about, limit: backlog });
       }
+      if (protocol === "tcp" && state === "LISTEN" && backlog === undefined && USUAL_BACKLOGS.has(receiveQueue - 1)) result.accept.push(about);
       if (protocol === "udp" && ((dropsDelta !== undefined && dropsDelta > 0) || receiveQueue >= FULL_BUFFER)) {
         result.receive.push({ ...about, ...(dropsDelta === undefined ? {} : { dropsDelta }) });
       }

@@ -26,7 +26,8 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
   const parts = withoutLegacy(withoutLegacy(given, "ipv4"), "ipv6");
   const samples = parts.filter((part) => part.sample === 1);
   const views = (samples.length > 0 ? samples : parts).map(settled);
-  const value = choose(views);
+  const twice = new Set(samples.length > 0 ? parts.filter((part) => part.sample === 2).map((part) => part.view.scope) : []);
+  const value = choose(views, twice);
   const programs = samples.filter((part) => part.complete).flatMap((part) => part.value.programs);
   for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
   const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
@@ -116,7 +117,8 @@ function content(views: readonly Settled[], family: Family, backend: Backend): S
   return entries;
 }
 
-function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
+/** `twice`: the scopes of the commands that were run a second time. Only in their own words are rules found again, so only they tell what was counted between. */
+function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Iptables, "chains" | "rows"> {
   let chains: IptablesChain[] = [];
   let rows: IptablesRow[] = [];
   for (const family of ["ipv4", "ipv6"] as const) {
@@ -144,7 +146,13 @@ function choose(views: readonly Settled[]): Pick<Iptables, "chains" | "rows"> {
         if (!shows(chain)) continue;
         const key = keyOf(chain.backend, chain.table, chain.name);
         const counters = chain.rules === 0 || counted.has(`${chain.table} ${chain.name}`);
-        const score = (chain.complete ? 1e12 : 0) + (chain.complete && counters ? 1e11 : 0) + (chain.complete ? 0 : chain.rules * 100) + view.rank;
+        const rising = counters && twice.has(view.scope);
+        const score =
+          (chain.complete ? 1e12 : 0) +
+          (chain.complete && counters ? 1e11 : 0) +
+          (chain.complete && rising ? 1e10 : 0) +
+          (chain.complete ? 0 : chain.rules * 100) +
+          view.rank;
         const rival = best.get(key);
         if (rival === undefined || score > rival.score) best.set(key, { view, chain, score });
       }

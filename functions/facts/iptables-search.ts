@@ -29,7 +29,6 @@ export function completeBySearch(value: Iptables, pipe: string, text: string): v
   // behind a prompt stands the output of another command, which had a filter of its own or none, unless it is the command itself that was copied along
   for (const { text: content } of lines(text)) if (isPrompt(content) && pipeOf(content) !== pipe) return;
   if (finds !== undefined) completeByName(value, text, finds);
-  if (pattern === undefined) return;
   const chains = new Map<string, IptablesRow[]>();
   for (const row of value.rows) {
     if (!OF_A_SERVICE.test(row.chain)) continue;
@@ -41,7 +40,8 @@ export function completeBySearch(value: Iptables, pipe: string, text: string): v
     const rules = chains.get(chain.name) ?? [];
     const services = new Set(rules.map((rule) => SERVICE.exec(rule.comment ?? "")?.[1] ?? ""));
     const [service = ""] = services;
-    if (services.size === 1 && service.includes(pattern) && isEnd(rules.at(-1))) chain.complete = true;
+    const shown = (pattern !== undefined && service.includes(pattern)) || finds?.(`-A ${chain.name} `) === true;
+    if (services.size === 1 && shown && isEnd(rules.at(-1))) chain.complete = true;
   }
 }
 

@@ -55,6 +55,9 @@ const ISO = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kernel: "
 const FULL =
   /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|(?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
+// talosctl: "10.5.0.2: kern: warning: [2026-11-19T09:11:02.123456789Z]: "
+const TALOS =
+  /^(?:[\w.:-]{1,64}: )?([a-z]{3,8}\d?): {1,9}(emerg|alert|crit|err|warning|notice|info|debug): \[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)\]: /;
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = new RegExp(String.raw`^(${HOST}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?`);
 // `--no-hostname`, or a person took the host out
@@ -242,6 +245,11 @@ function distinct(rows: readonly Message[]): Message[] {
 /** One line of any text layout; undefined for a line of another program than the kernel. */
 function fromLine(content: string, minute: string | undefined): Draft | undefined {
   let rest = content.trimStart();
+  const talos = TALOS.exec(rest);
+  if (talos !== null) {
+    const [prefix, facility, level, time] = talos as unknown as [string, string, string, string];
+    return { facility, level: level === "warning" ? "warn" : level, time, message: rest.slice(prefix.length) };
+  }
   const row: Draft = { message: "" };
   let named = false;
   const code = rest.charCodeAt(0);

@@ -13,15 +13,18 @@ import { isPrompt } from "./paste.ts";
  *     Found 65536 elements
  *     $ iptables-legacy-save | grep -c KUBE-
  *     412
+ *     $ iptables -L -n | grep "kubernetes firewall for dropping marked packets" | wc -l
+ *     4190
  */
 const Count = z.object({
   line: z.int(),
   /** What each line stood for. */
-  of: z.enum(["connections", "neighbors", "elements", "rules"]),
-  /** Of neighbours, where it was asked for one family. */
+  of: z.enum(["connections", "neighbors", "elements", "rules", "copies"]),
+  /** Of neighbours, where it was asked for one family, and of copies. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
   /** Of rules: which of the two iptables, and the chains that were counted: what somebody searched for ("KUBE-SEP"). Chains count, too. */
   backend: z.enum(["legacy", "nft"]).optional(),
+  /** Of copies: the comment of a rule that is there once, or for a few tables and chains once each. */
   search: z.string().optional(),
   /** Of elements, how the command named their BPF map: "id 411", "pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2". */
   map: z.string().optional(),
@@ -39,6 +42,19 @@ const KEYS = /(?:^|\| )(?:[ef]?grep -[a-z]{0,3}c[a-z]{0,3} \S{0,4}key\S{0,4}|jq 
 /** `iptables-legacy-save -t nat`, and what leaves the number of the lines that name a chain of Kubernetes or of a CNI. */
 const SAVE = /^iptables-(legacy|nft)-save$/;
 const CHAINS = /^[ef]?grep -[a-z]{0,3}c[a-z]{0,3}(?: --)? ['"]?(?:-A )?(KUBE[A-Z-]{0,20}|cali-?|CILIUM_?|FLANNEL-?)['"]?$/;
+/** `iptables -L -n | grep "kubernetes firewall for dropping marked packets" | wc -l`: comments that kubelet and kube-proxy give to one rule, or to a handful of jumps. */
+const COMMENT = /^(?:[ef]?grep (?:-[a-bd-uw-z]{1,3} )?(.{1,80}?) \| wc -l|[ef]?grep -[a-bd-uw-z]{0,3}c[a-bd-uw-z]{0,3}(?: --)? (.{1,80}))$/;
+const SINGLES: ReadonlySet<string> = new Set([
+  "kubernetes firewall for dropping marked packets",
+  "block incoming localnet connections",
+  "kubernetes postrouting rules",
+  "kubernetes forwarding rules",
+  "kubernetes service portals",
+  "kubernetes service traffic requiring SNAT",
+]);
+const LISTING = /^ip(6)?tables(?:-(legacy|nft))?(?:-save)?$/;
+/** Says iptables on stderr. */
+const REMARK = /^# Warning: ip6?tables-legacy tables present/;
 /** A number stands alone, but for a prompt and what conntrack adds: a listing has more lines. */
 const MAX_LINES = 6;
 
@@ -46,7 +62,7 @@ export const lineCount = defineFact({
   id: "line-count",
   title: "How many connections, neighbours, rules or elements of a BPF map there are, where only their number was kept (pasted only)",
   commands: [],
-  recognize(argv): View | undefined {
+  recognize(argv, _, pipe = ""): View | undefined {
     const [program = "", ...rest] = argv;
     const last = rest.at(-1) ?? "";
     if ((program === "cat" && rest.length === 1 && TABLE.test(last)) || (program === "wc" && rest[0] === "-l" && rest.length === 2 && TABLE.test(last)))
@@ -54,6 +70,19 @@ export const lineCount = defineFact({
     if (program === "conntrack" && rest.some((word) => word === "-L" || word === "--dump"))
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     const backend = SAVE.exec(program)?.[1];
+    const listing = LISTING.exec(program);
+    if (
+      listing !== null &&
+      backend === undefined &&
+      singleIn(pipe) !== undefined &&
+      (program.endsWith("-save") || rest.some((word) => /^(?:-[a-zA-Z]{0,6}[LS]|--list)/.test(word)))
+    )
+      return {
+        format: `copies ${listing[1] === "6" ? "ipv6" : "ipv4"} ${listing[2] ?? ""}`.trim(),
+        complete: false,
+        scope: argv.join(" ").slice(0, 200),
+        rank: 1,
+      };
     if (backend !== undefined) return { format: `rules ${backend}`, complete: false, scope: argv.join(" ").slice(0, 200), rank: 1 };
     if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
       return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
@@ -68,16 +97,18 @@ export const lineCount = defineFact({
   schema: LineCount,
   parse({ text, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
-    const [of, which] = view.format.split(" ") as ["connections" | "neighbors" | "elements" | "rules", string?];
-    const search = of === "rules" ? CHAINS.exec(pipe)?.[1] : undefined;
+    const [shown, ...about] = view.format.split(" ") as ["connections" | "neighbors" | "elements" | "rules" | "copies", ...string[]];
+    const single = shown === "rules" || shown === "copies" ? singleIn(pipe) : undefined;
+    const of = single === undefined ? shown : "copies";
+    const search = single ?? (of === "rules" ? CHAINS.exec(pipe)?.[1] : undefined);
     // the listing itself, which other facts read
-    if (of === "rules" && search === undefined) return unparsed.with({ rows: [] });
+    if ((of === "rules" || of === "copies") && search === undefined) return unparsed.with({ rows: [] });
     const read = (line: string): string | undefined => (of !== "elements" || KEYS.test(pipe) ? NUMBER : FOUND).exec(line)?.[1];
     const found: { line: number; count: number }[] = [];
     let seen = 0;
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim();
-      if (bare === "" || isPrompt(bare) || SUMMARY.test(bare)) continue;
+      if (bare === "" || isPrompt(bare) || SUMMARY.test(bare) || REMARK.test(bare)) continue;
       const number = read(bare);
       if (++seen > MAX_LINES || number === undefined) return unparsed.with({ rows: [] });
       found.push({ line, count: Number(number) });
@@ -87,14 +118,25 @@ export const lineCount = defineFact({
       rows:
         only === undefined || found.length > 1
           ? []
-          : [{ ...only, of, ...about(of, which), ...(search === undefined ? {} : { search }), ...(of === "elements" ? { map: view.scope } : {}) }],
+          : [{ ...only, of, ...said(of, about), ...(search === undefined ? {} : { search }), ...(of === "elements" ? { map: view.scope } : {}) }],
     });
   },
   whole: () => false,
 });
 
+/** The comment that somebody searched for, if it is one of those that stand once, or a few times. */
+function singleIn(pipe: string): string | undefined {
+  const [, listed, counted] = COMMENT.exec(pipe) ?? [];
+  const comment = (listed ?? counted)?.replaceAll(/^["']|["']$/g, "");
+  return comment !== undefined && SINGLES.has(comment) ? comment : undefined;
+}
+
 /** What the format of the view says besides: the family of neighbours, the backend of rules. */
-function about(of: string, which: string | undefined): { family?: "ipv4" | "ipv6"; backend?: "legacy" | "nft" } {
-  if (of === "neighbors") return which === "ipv4" || which === "ipv6" ? { family: which } : {};
-  return which === "legacy" || which === "nft" ? { backend: which } : {};
+function said(of: string, words: readonly string[]): { family?: "ipv4" | "ipv6"; backend?: "legacy" | "nft" } {
+  const family = words.find((word) => word === "ipv4" || word === "ipv6");
+  const backend = words.find((word) => word === "legacy" || word === "nft");
+  return {
+    ...(family === undefined || (of !== "neighbors" && of !== "copies") ? {} : { family }),
+    ...(backend === undefined || (of !== "rules" && of !== "copies") ? {} : { backend }),
+  };
 }

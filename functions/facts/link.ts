@@ -134,7 +134,8 @@ export const link = defineFact({
     if (command === undefined || (command.object !== "link" && command.object !== "address")) return undefined;
     // `ip addr` of one family leaves out interfaces and hardware addresses, `-br` and `-o` leave out the flags.
     const address = command.object === "address";
-    if (address && (command.brief || argv.some((word) => /^--?o/.test(word)))) return undefined;
+    if (address && (argv.some((word) => /^--?o/.test(word)) || (command.brief && command.json))) return undefined;
+    if (address && command.brief) return { format: "states", complete: false, scope: command.filters.join(" "), rank: 0, hint: true };
     if (address && command.family !== undefined) return { format: command.json ? "json" : "text", complete: false, scope: command.filters.join(" "), rank: 1 };
     const rank = (command.details ? 8 : 0) + (command.json ? 4 : 0) + (address ? 0 : 2) + (command.brief ? 0 : 1);
     const format = command.json ? "json" : command.brief ? "brief" : "text";
@@ -146,6 +147,7 @@ export const link = defineFact({
     const links: Links = { rows: [], vxlans: [], bridges: [], statistics: [] };
     if (view.format === "json") for (const element of jsonElements(withoutPrompts(text), unparsed)) fromJson(links, element, unparsed);
     else if (view.format === "brief") readBrief(links, text, unparsed);
+    else if (view.format === "states") readStates(links, text);
     else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
     else if (view.format === "netstat") fromNetstat(links, text, unparsed);
@@ -380,6 +382,18 @@ function readBrief(links: Links, text: string, unparsed: UnparsedLines): void {
       const flags = flagsText.slice(1, -1).split(",").filter(Boolean);
       links.rows.push(present({ line, ...split(name), flags, ...shown(flags), state, mac: words.length === 4 ? readMac(address ?? "") : undefined }));
     } else if (!isPrompt(content)) unparsed.add(line, content);
+  }
+}
+
+/**
+ * `cni0             UP             10.244.1.1/24`: of the flags only the state tells, and only of what works: DOWN is what is switched off, and what has no carrier. The addresses
+ * are another fact's.
+ */
+function readStates(links: Links, text: string): void {
+  for (const { line, text: content } of lines(text)) {
+    const [name, state, address] = content.trim().split(/\s+/, 3) as [string, string?, string?];
+    if ((state === "UP" || state === "UNKNOWN") && (address === undefined || /^[0-9a-f.:]{2,39}(?:\/\d{1,3})?$/.test(address)))
+      links.rows.push({ line, ...split(name), flags: [], up: true, carrier: true, state });
   }
 }
 

@@ -57,10 +57,16 @@ export function unitOfPath(path: string): string | undefined {
 const POD =
   /^(kube-proxy|coredns|kube-dns|node-local-dns|nodelocaldns|cilium(?!-operator|-envoy|-test)|calico-node|canal|aws-node|kube-flannel|kube-router|antrea-agent|weave-net)(?:$|-)/;
 
+/** The containers that run before the agent, in its pod: where one of them ends with an error, there is no agent. */
+const CILIUM_INIT = /^(?:config|mount-cgroup|apply-sysctl-overwrites|mount-bpf-fs|clean-cilium-state|install-cni-binaries)$/;
+
 /** The program whose log `kubectl logs` and its like show: the container asked for, else what the pod, set or label is named after; "" for a bare id. */
 export function unitOfPod(argv: readonly string[]): string {
   const container = optionValue(argv, "-c", "--container");
-  if (container !== undefined) return unitOf(container);
+  if (container !== undefined)
+    return CILIUM_INIT.test(container) && argv.some((word) => /^(?:(?:pods?|ds|daemonsets?(?:\.apps)?)\/)?cilium(?:$|-(?!operator))|k8s-app=cilium$/.test(word))
+      ? "cilium-agent"
+      : unitOf(container);
   const label = /=([\w.-]{1,63})$/.exec(optionValue(argv, "-l", "--selector") ?? "")?.[1];
   if (label !== undefined) return unitOf(label);
   const rest = argv.slice(argv.indexOf("logs") + 1);

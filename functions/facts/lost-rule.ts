@@ -34,13 +34,20 @@ const LostRule = z.object({
   pods: z.array(z.object({ line: z.int(), prefix: z.string(), interface: z.string() })),
   /** Families of which there are rules, and none but those that the kernel makes. */
   kernels: z.array(z.object({ line: z.int(), family: Family })),
+  /**
+   * Rules that send packets of some senders to a table of their own before table local is looked up (Cilium puts that at 100): what they send to the node's own
+   * addresses leaves it.
+   */
+  early: z.array(z.object({ line: z.int(), family: Family, priority: z.int(), from: z.string(), table: z.string(), host: z.boolean() })),
+  /** The rules for table local behind those. */
+  late: z.array(z.object({ line: z.int(), family: Family, priority: z.int() })),
   /** The first rule, where all of them were listed: one that is not among them is not there. */
   listings: z.array(z.object({ line: z.int() })),
 });
 type LostRule = z.infer<typeof LostRule>;
 
 interface Sources {
-  readonly rule?: { rows: readonly (Rule & Row)[] };
+  readonly rule?: { rows: readonly (Rule & Row)[]; latest?: readonly (Rule & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly "rule-search"?: { rows: readonly { address: string }[] };
@@ -90,10 +97,48 @@ export const lostRule = defineDerivedFact<LostRule>({
         .filter((row) => isVpcPod(row) && (whole.has("rule") ? ipv4.length > 0 : searched.has(row.prefix)) && !ipv4.some((rule) => rule.to === row.prefix))
         .map((row) => ({ ...placed(row), prefix: row.prefix, interface: row.interface ?? "" })),
       listings: whole.has("rule") ? rules.slice(0, 1).map(placed) : [],
+      ...beforeLocal(values),
       kernels: families.filter(({ own }) => onlyKernels(own)).map(({ family, first }) => ({ ...placed(first), family })),
     };
   },
 });
+
+/** Rules for certain senders alone in front of the one for table local, whose table is not known to hold the node's own addresses or to pass on. */
+function beforeLocal({ rule, route }: Sources): Pick<LostRule, "early" | "late"> {
+  const rules = rule?.latest ?? rule?.rows ?? [];
+  const early: LostRule["early"] = [];
+  const late: LostRule["late"] = [];
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const own = rules.filter((row) => row.family === family);
+    const local = own.findIndex((row) => isGeneral(row) && row.table === "local");
+    const behind = own[local];
+    if (behind === undefined || behind.priority === 0) continue;
+    const usual = new Set(["local", "main", "default", "l3mdev"]);
+    const passesOn = new Set(
+      (route?.rows ?? []).flatMap((row) => (row.family === family && (row.type === "local" || row.type === "throw") ? [row.table] : [])),
+    );
+    // a VRF puts table local behind the tables of VRFs, and these may be named by their numbers
+    const vrfs = own.some(({ table }) => table === "l3mdev");
+    const shown = new Set((route?.rows ?? []).flatMap((row) => (row.family === family ? [row.table] : [])));
+    const found = own.slice(0, local).filter((row) => {
+      const { from, table = "main", sourcePort, destinationPort, tos } = row;
+      const ofSenders = from !== "all" && isGeneral({ ...row, from: "all" }) && [sourcePort, destinationPort, tos].every((asked) => asked === undefined);
+      return ofSenders && !usual.has(table) && !passesOn.has(table) && (!vrfs || shown.has(table));
+    });
+    if (found.length === 0) continue;
+    for (const row of found)
+      early.push({
+        ...placed(row),
+        family,
+        priority: row.priority,
+        from: row.from,
+        table: row.table as string,
+        host: /\/(?:32|128)$/.test(row.from) || !row.from.includes("/"),
+      });
+    late.push({ ...placed(behind), family, priority: behind.priority });
+  }
+  return { early, late };
+}
 
 /** A pod of the VPC CNI has one route to its own interface in main, and a rule that leads to it. */
 const isVpcPod = (row: Route): boolean =>

@@ -17,7 +17,17 @@ const Carrier = z.object({
   port: z.int(),
 });
 /** A VXLAN packet whose outer checksum was wrong where it was seen (with -v); the first of each way. Names where tcpdump looked them up. */
-const Damaged = z.object({ line: z.int(), source: z.string(), destination: z.string(), port: z.int() });
+const Damaged = z.object({
+  line: z.int(),
+  source: z.string(),
+  destination: z.string(),
+  port: z.int(),
+  /**
+   * Packets of this way with the checksum 0xffff: that is what address translation of kernels before 5.7 makes of "no checksum". What a card has still to fill in
+   * looks like any other number.
+   */
+  ones: z.int().optional(),
+});
 const Refusal = z.object({
   line: z.int(),
   /** Who refuses. */
@@ -67,7 +77,7 @@ const ADDRESS = "(\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3})";
 const PORTS: Readonly<Record<string, number>> = { otv: 8472, "8472": 8472, vxlan: 4789, "4789": 4789, geneve: 6081, "6081": 6081 };
 // with -v the addresses stand on a line of their own
 const CARRIER = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS}\\.[\\w-]{1,20} > ${ADDRESS}\\.(otv|8472|vxlan|4789|geneve|6081): `);
-const DAMAGED = /(?:^|\s)([\w.:-]{1,253})\.[\w-]{1,20} > ([\w.:-]{1,253})\.(otv|8472|vxlan|4789): \[bad udp cksum /;
+const DAMAGED = /(?:^|\s)([\w.:-]{1,253})\.[\w-]{1,20} > ([\w.:-]{1,253})\.(otv|8472|vxlan|4789): \[bad udp cksum (0x[0-9a-f]{1,4})\b/;
 const REFUSED = new RegExp(
   `(?:^|\\bIP |\\s)${ADDRESS} > ${ADDRESS}: ICMP (?:host )?${ADDRESS} (?:udp port (\\w{1,12}) )?unreachable( - admin prohibited(?: filter)?)?`,
 );
@@ -110,10 +120,8 @@ export const packetTrace = defineFact({
         arrived.add(way);
         value.arrivals.push({ line, interface: name, source: sender, destination: receiver });
       }
-      const [, tunnelSource = "", tunnelEnd = "", tunnelPort = ""] = content.includes("[bad udp cksum") ? (DAMAGED.exec(content) ?? []) : [];
-      if (tunnelPort !== "" && value.damaged.length < MAX_ROWS && !value.damaged.some((row) => row.source === tunnelSource && row.destination === tunnelEnd)) {
-        value.damaged.push({ line, source: tunnelSource, destination: tunnelEnd, port: PORTS[tunnelPort] as number });
-      }
+      const damaged = content.includes("[bad udp cksum") ? DAMAGED.exec(content) : null;
+      if (damaged !== null) addDamaged(value.damaged, line, damaged);
       const carrier = CARRIER.exec(content);
       const refused = carrier === null ? REFUSED.exec(content) : null;
       if (carrier !== null && value.carriers.length < MAX_ROWS) {
@@ -133,3 +141,11 @@ export const packetTrace = defineFact({
     return new UnparsedLines().with({ ...value, untranslated: tcp.untranslated, unanswered: tcp.unanswered(), silent });
   },
 });
+
+/** The first packet of each way, with the number of those whose checksum is 0xffff. */
+function addDamaged(rows: Trace["damaged"], line: number, [, source = "", destination = "", port = "", sum]: RegExpExecArray): void {
+  const ones = sum === "0xffff" ? 1 : 0;
+  const known = rows.find((row) => row.source === source && row.destination === destination);
+  if (known !== undefined && ones > 0) known.ones = (known.ones ?? 0) + ones;
+  else if (known === undefined && rows.length < MAX_ROWS) rows.push({ line, source, destination, port: PORTS[port] as number, ...(ones > 0 ? { ones } : {}) });
+}

@@ -30,7 +30,7 @@ const BEGINS_JSON = /^\s{0,4096}(?:\{\s{0,200}["}]|\[\s{0,200}[[{"\]])/;
 
 /**
  * `text` without what a terminal or a web page added and no command prints: colours, no-break spaces, Markdown's fences around a block of code, the frame of
- * a window (k9s) around all lines, the sign of a quotation in front of all lines, HTML's names of signs, the headline of `watch`, what an arrow behind a line says of it, an indent of all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
+ * a window (k9s) around all lines, the sign of a quotation in front of all lines, HTML's names of signs, the headline of `watch`, what an arrow behind a line says of it, the emphasis of Markdown, an indent of all lines, a prompt in front of JSON, a prompt that waits on the last line. Lines keep their numbers. The text itself if there is nothing of it.
  */
 export function unadorned(text: string): string {
   let bare = withoutColors(text);
@@ -41,6 +41,7 @@ export function unadorned(text: string): string {
   if (bare.includes(BAR)) bare = unframed(bare);
   if (bare.startsWith("Every ")) bare = bare.replace(WATCH, "");
   if (ARROWS.some((arrow) => bare.includes(arrow))) bare = bare.replace(POINTED_AT, "");
+  bare = withoutEmphasis(bare);
   bare = unindented(bare);
   // only JSON cannot be read beside prompts; elsewhere a line that looks like one may be a comment that tells something
   const answer = withoutPrompts(bare);
@@ -81,6 +82,9 @@ const INDENT = /^[ \t]{1,40}/;
 const ARROWS = ["<--", "<===", "←"];
 /** "#<--- these two": people point at what matters. `==> file <==` is a headline of `tail`, and a short arrow is part of some outputs (Hubble's and Cilium's flows). */
 const POINTED_AT = /(?<=\S)[ \t]{1,40}(?:#|\/\/)?[ \t]{0,4}(?:<-{2,40}|<={3,40}|←)[^\n]{0,400}$/gm;
+/** Without the signs of Markdown that make bold what matters, and that a block of code prints: "(**policy DROP 22 packets**)", "_**FAILED**_". Masks ("****") have nothing between them. */
+export const withoutEmphasis = (text: string): string => (text.includes("**") ? text.replace(EMPHASIS, "$1") : text);
+const EMPHASIS = /(?<![\w*/])_?\*\*(?=[^\s*])([^*\n]{1,200}?)(?<=[^\s*])\*\*_?(?![\w*/])/g;
 
 /** The text without the blanks that every line begins with, as a block of code in Markdown or a quoted message has them. */
 function unindented(text: string): string {

@@ -40,7 +40,14 @@ const Container = z.object({
 const Listing = z.object({ line: z.int() });
 /** A text that somebody searched for in such a listing: whose line holds it and is not in `rows` does not run. One row per alternative. */
 const Search = z.object({ line: z.int(), text: z.string() });
-const Processes = z.object({ rows: z.array(Process), containers: z.array(Container), listings: z.array(Listing), searches: z.array(Search) });
+const Processes = z.object({
+  rows: z.array(Process),
+  containers: z.array(Container),
+  listings: z.array(Listing),
+  searches: z.array(Search),
+  /** Listings of crictl that show every container that runs: what the kubelet started and is not in `containers` does not run. */
+  containerListings: z.array(Listing),
+});
 export type Process = z.infer<typeof Process>;
 type Container = z.infer<typeof Container>;
 type Processes = z.infer<typeof Processes>;
@@ -79,7 +86,7 @@ export const process = defineFact({
   parse({ text, argv, view, pipe, truncated }) {
     const unparsed = new UnparsedLines();
     if (view.format === "docker" || view.format === "cri")
-      return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [], searches: [] });
+      return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [], searches: [], containerListings: [] });
     const rows: Process[] = [];
     let columns = view.format === "custom" ? customColumns(argv) : LAYOUTS[view.format];
     // only the last column may hold blanks: `-o pid,comm,args` ends with the whole command
@@ -97,7 +104,8 @@ export const process = defineFact({
     // whether it shows all of them is known when the parts are put together
     const whole = argv[0] === "ps" && view.scope === "" && view.format !== "bare" && truncated !== true;
     const texts = whole && rows.length > 0 ? searched(pipe ?? "") : [];
-    return unparsed.with({ rows, containers: [], listings: [], searches: texts.map((found) => ({ line: (rows[0] as Process).line, text: found })) });
+    const searches = texts.map((found) => ({ line: (rows[0] as Process).line, text: found }));
+    return unparsed.with({ rows, containers: [], listings: [], searches, containerListings: [] });
   },
   merge(parts) {
     const best = [...parts].filter((part) => part.sample === 1).sort((a, b) => Number(isAll(b)) - Number(isAll(a)) || rankOf(b) - rankOf(a));
@@ -105,7 +113,10 @@ export const process = defineFact({
     const rows = first !== undefined && isAll(first) ? first.value.rows : unique(best.flatMap((part) => part.value.rows));
     const listings = best.filter(isAll).flatMap((part) => part.value.rows.slice(0, 1).map(({ line, output }: Row) => present({ line, output })));
     const searches = best.flatMap((part) => part.value.searches);
-    return { rows, containers: best.flatMap((part) => part.value.containers), listings, searches };
+    const containerListings = best
+      .filter((part) => part.complete && part.view.format === "cri")
+      .flatMap((part) => part.value.containers.slice(0, 1).map(({ line, output }: Row) => present({ line, output })));
+    return { rows, containers: best.flatMap((part) => part.value.containers), listings, searches, containerListings };
   },
   whole: (parts) => parts.some(isAll),
 });

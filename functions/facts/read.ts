@@ -1,5 +1,6 @@
 import type { Capture, Output } from "./capture.ts";
 import { commandLine, isPromptLine, searchOf } from "./command.ts";
+import { containerNames } from "./container-name.ts";
 import { cutInside } from "./cut-output.ts";
 import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine } from "./fact.ts";
@@ -25,6 +26,8 @@ export interface FactReading {
   readonly unparsed: readonly (UnparsedLine & { output: number })[];
   /** The end of an output is missing. */
   readonly truncated?: boolean;
+  /** All that was read of it are hints: where it is optional, that is as good as nothing. */
+  readonly hinted?: boolean;
   /** Some of its rows have text that a person painted over (`10.x.x.x`); `masked` of a row names the fields. */
   readonly masked?: boolean;
 }
@@ -63,21 +66,23 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const wanted = only === undefined ? undefined : withSources(only);
   const unmarked = cutInside(capture);
   const names = nodeNames(capture);
+  const withName = containerNames(capture);
   const read = (output: Output, index: number): boolean => {
     const line = commandLine(output.argv ?? output.command);
     const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
+    const argv = withName(line.argv);
     if (!line.foreign && line.argv[0] !== undefined) tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     let recognized = false;
     for (const fact of facts) {
       if (line.foreign ? fact.anywhere !== true && fact.elsewhere !== true : fact.elsewhere === true) continue;
-      const view = recognize(fact, line.argv, search);
+      const view = recognize(fact, argv, search, pipe);
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
       const whole = view.complete && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
-      const candidate = readOutput(fact, output, index, line.argv, { ...view, complete: whole }, startedAt, line.sorted, names);
+      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, line.sorted, names);
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -131,9 +136,9 @@ function withSources(only: ReadonlySet<string>): Set<string> {
   return wanted;
 }
 
-function recognize(fact: AnyFact, argv: readonly string[], search: string | undefined) {
+function recognize(fact: AnyFact, argv: readonly string[], search: string | undefined, pipe: string) {
   try {
-    return argv.length === 0 ? undefined : fact.recognize(argv, search);
+    return argv.length === 0 ? undefined : fact.recognize(argv, search, pipe);
   } catch {
     return undefined;
   }
@@ -171,6 +176,8 @@ function readOutput(
   if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
   const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
   if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
+  if (output.text.trim() === "" && fact.neverEmpty?.(view) === true && (output.argv !== undefined || pipeOf(output.command) === ""))
+    return { ...nothing, problem: "nothing of what it printed is there", missingTool: false };
   try {
     const { sample, exitCode, stderr } = output;
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
@@ -283,6 +290,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
       value,
       complete: whole,
       ...(parts.some(({ truncated }) => truncated === true) ? { truncated: true } : {}),
+      ...(parts.every(({ view }) => view.hint === true) ? { hinted: true } : {}),
       ...(candidates.some(({ masked }) => masked) && hasMasked(value) ? { masked: true } : {}),
       unparsed: candidates.flatMap((candidate) => candidate.unparsed.map((line) => ({ ...line, output: candidate.output }))),
     };
@@ -370,7 +378,8 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     return { ...base, status: missing?.status === "failed" ? "failed" : "absent", reason: missing?.reason ?? "", value: undefined, complete: false };
   }
   try {
-    const isNone = ({ id, status }: FactReading): boolean => fact.optional?.includes(id) === true && (status !== "read" || isLog(id));
+    const isNone = ({ id, status, hinted }: FactReading): boolean =>
+      fact.optional?.includes(id) === true && (status !== "read" || isLog(id) || hinted === true);
     const required = sources.filter((source) => source === undefined || !isNone(source));
     const partial = required.find(
       (source) => source === undefined || source.status !== "read" || (!source.complete && fact.inPart?.includes(source.id) !== true),

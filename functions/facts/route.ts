@@ -222,12 +222,15 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
         const at = type === undefined ? 0 : 1;
         const read = readWords(words, at + 1);
         if (read === undefined || words[at] === undefined) unparsed.add(line, segment);
-        else route = { line, words: { ...read, type, destination: words[at] as string }, text: segment };
+        else route = { line, words: { ...read, type, destination: destinationOf(words[at] as string, read) }, text: segment };
       }
     }
   }
   finish();
 }
+
+/** No route leads to the address 0.0.0.0 itself: people who type an answer again, and some small programs, write the default route so. */
+const destinationOf = (word: string, { gateway }: Words): string => (word === "0.0.0.0" && gateway !== undefined ? "default" : word);
 
 /** The words behind the destination (or behind `nexthop`), undefined if there is one that `ip route` does not print. */
 function readWords(words: readonly string[], from: number): Words | undefined {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import { familyScope, goneOf, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
@@ -49,6 +49,8 @@ const Rules = z.object({
   rows: z.array(Rule),
   /** Those of the first listing that the last one does not have any more, where somebody listed them more than once. */
   gone: z.array(Rule).optional(),
+  /** Those of the last listing, where somebody listed them more than once. */
+  latest: z.array(Rule).optional(),
 });
 export type Rule = z.infer<typeof Rule>;
 
@@ -110,9 +112,16 @@ export const rule = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => ({ ...mergeFamilies(parts), ...goneOf(parts) }),
+  merge: (parts) => ({ ...mergeFamilies(parts), ...goneOf(parts), ...latestOf(parts) }),
   whole: wholeFamilies,
 });
+
+/** Of several whole listings of the same rules the last one. */
+function latestOf(parts: readonly Part<z.infer<typeof Rules>>[]): { latest?: Rule[] } {
+  const listings = parts.filter((part) => part.complete && part.value.rows.length > 0);
+  const [first, last] = [listings[0], listings.at(-1)];
+  return first === undefined || last === undefined || first === last || first.view.scope !== last.view.scope ? {} : { latest: last.value.rows };
+}
 
 /** True of a last rule that leads to half of a table's name, `lookup mai`: the listing was cut there, and what came behind it is not known. */
 const isCut = ({ table = "" }: Rule): boolean => table !== "" && ["main", "local", "default"].some((name) => name !== table && name.startsWith(table));

@@ -221,7 +221,8 @@ function ofSaved(argv: readonly string[]): View | undefined {
 
 /** The one state that a filter names: `grep -c CLOSE_WAIT`, `ss -tan state close-wait | wc -l`. */
 function stateNamed(asked: readonly string[]): string | undefined {
-  const states = new Set(asked.flatMap((word) => stateOf(word.toUpperCase()) ?? []));
+  // `grep CLOSE` finds those in CLOSE-WAIT: a socket that is closed has hardly any other name in a listing
+  const states = new Set(asked.flatMap((word) => (word === "CLOSE" ? "CLOSE-WAIT" : (stateOf(word.toUpperCase()) ?? []))));
   return states.size === 1 ? [...states][0] : undefined;
 }
 
@@ -244,7 +245,8 @@ function fromSs(words: readonly string[], content: string, line: number, only: s
   if (netid === undefined || shown === undefined) return undefined;
   const [receive, send] = [words[at], words[at + 1]];
   const local = endpoint(words[at + 2] ?? "");
-  const peer = endpoint(words[at + 3] ?? "");
+  // of a listener the column of its peers may be left out: there is none
+  const peer = endpoint(words[at + 3] ?? (shown === "LISTEN" && words.length === at + 3 ? "*:*" : ""));
   if (!/^\d{1,12}$/.test(receive ?? "") || !/^\d{1,12}$/.test(send ?? "") || local === undefined || peer === undefined) return undefined;
   const users = USERS.exec(content);
   const drops = DROPS.exec(content)?.[1];
@@ -330,6 +332,9 @@ function kernelEndpoint(text: string): { address: string; port: number } | undef
   return { address: groups.join(":"), port };
 }
 
+/** A number, the name of a service, or what a person put in its place (`<port>`, `[PORT]`, `****`). */
+const PORT = /^(?:\*{1,5}|\d{1,5}|[a-z][\w+.-]{0,31}|<[\w .-]{1,40}>|\[?[A-Z_]{2,20}\]?)$/i;
+
 /** `0.0.0.0:22`, `*:22`, `[::]:22`, `:::22`, `127.0.0.53%lo:53`, `[fe80::1]%eth0:546`, `10.0.0.1:https`, `*:*`. */
 function endpoint(text: string): { address: string; port?: number; interface?: string } | undefined {
   const colon = text.lastIndexOf(":");
@@ -338,8 +343,7 @@ function endpoint(text: string): { address: string; port?: number; interface?: s
   const shown = text.slice(0, colon);
   const masked = readFamily(shown, "ipv4") !== undefined;
   const [host = "", dev] = masked ? [shown] : shown.replace(/[[\]]/g, "").split("%");
-  if (!(masked || /^(?:\*|[\da-fA-F:.]{1,45})$/.test(host) || readFamily(host) !== undefined) || !/^(?:\*|\d{1,5}|[a-z][\w+.-]{0,31})$/i.test(port))
-    return undefined;
+  if (!(masked || /^(?:\*|[\da-fA-F:.]{1,45})$/.test(host) || readFamily(host) !== undefined) || !PORT.test(port)) return undefined;
   return present({
     address: host.startsWith("::ffff:") ? host.slice("::ffff:".length) : host,
     port: /^\d/.test(port) ? Number(port) : undefined,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
-import { defineFact, lines, type Parsed, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 
@@ -24,7 +24,9 @@ const Absent = z.object({
 });
 /** Of the keys that begin with it every one was listed: a search behind `sysctl -a` asked for them. (Who pasted it may have left some away: none counts as absent.) */
 const Prefix = z.object({ line: z.int(), prefix: z.string() });
-const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix) });
+/** A program that does not go on, or says that its containers are cut off, because of how a setting is. */
+const Refusal = z.object({ line: z.int(), key: z.string(), program: z.enum(["docker", "kubeadm"]) });
+const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix), refusals: z.array(Refusal).optional() });
 type Setting = z.infer<typeof Setting>;
 type Absent = z.infer<typeof Absent>;
 
@@ -65,6 +67,8 @@ const NO_FILE = /^[^/'"]{0,80}['"]?((?:\/host)?\/proc\/sys\/[^\s'":]{1,300})['"]
 const NO_KEY = /^(?:sysctl: )?error: ['"]([^'"\s]{1,300})['"] is an unknown key/;
 const HEADER = /^(?:==> )?((?:\/host)?\/proc\/sys\/[^\s:]{1,300})(?: <==)?$/;
 const FILE_AND_VALUE = /^((?:\/host)?\/proc\/sys\/[^\s:]{1,300}):(.*)$/;
+/** A value of numbers: nearly all files under /proc/sys hold one. */
+const VALUES = /^-?\d{1,20}(?:[ \t]{1,20}-?\d{1,20}){0,7}[ \t]*$/;
 /** The format of a loop or a search through files that prints each one's name beside its value. */
 const EACH = "each";
 const NAMED = /^((?:\/host)?\/proc\/sys\/[^\s:=]{1,300})(?:[ \t]{0,8}[:=][ \t]{0,8}|[ \t]{1,8})(\S.{0,300})$/;
@@ -79,7 +83,8 @@ const NETCONF = "netconf";
 const APPLYING = /^\* Applying \S{1,300}(?: \.\.\.)?$/;
 
 /** docker: "WARNING: bridge-nf-call-iptables is disabled" (`docker info`; so it says of a setting that is not there, too), "WARNING: IPv4 forwarding is disabled. …" (and `docker run`) */
-const WARNED = /^WARNING: (?:(bridge-nf-call-ip6?tables)|(IPv4 forwarding)) is disabled(?:\. Networking will not work\.?)?$/;
+const WARNED =
+  /^["'`]?(?:WARNING: |(?:---> )?\[Warning\] )(?:(bridge-nf-call-ip6?tables)|(IPv4 forwarding)) is disabled(\. Networking will not work\.?)?["'`]?$/;
 // kubeadm's preflight checks, as warnings where they were told to be none
 const PREFLIGHT = /\[(?:WARNING|ERROR) FileContent--[\w-]{1,100}\]: (\/proc\/sys\/[\w/.-]{1,200}) (does not exist|contents are not set to 1)/;
 
@@ -100,6 +105,7 @@ export const sysctl = defineFact({
     return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
   },
   schema: Sysctl,
+  neverEmpty: (view) => view.complete && view.scope === "",
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr, pipe, truncated }) {
@@ -150,6 +156,9 @@ export const sysctl = defineFact({
       const place = argv[0] === "cat" ? ofOthers(argv) : undefined;
       if (place !== undefined && bare.length > keys.length)
         bare.splice(0, bare.length, ...(place === "behind" ? bare.slice(0, keys.length) : bare.slice(-keys.length)));
+      // what somebody wrote behind a blank line is no value
+      const gap = bare.findIndex((entry, i) => i > 0 && entry.line > (bare[i - 1]?.line ?? 0) + 1);
+      if (gap === keys.length && bare.every((entry, i) => i < gap === VALUES.test(entry.text))) bare.splice(gap);
       const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
       if (keys.some((key) => key.includes("*"))) for (const { line, text: content } of bare) unparsed.add(line, content);
       else if (bare.length === keys.length)
@@ -191,7 +200,12 @@ export const sysctl = defineFact({
       for (const row of part.value.absent) if (!absent.has(row.key)) absent.set(row.key, row);
       if (part.complete && part.view.scope === "") for (const row of notListed(part.value.rows)) if (!absent.has(row.key)) absent.set(row.key, row);
     });
-    return { rows, absent: [...absent.values()].filter((row) => !sources.has(row.key)), prefixes: parts.flatMap((part) => part.value.prefixes) };
+    return {
+      rows,
+      absent: [...absent.values()].filter((row) => !sources.has(row.key)),
+      prefixes: parts.flatMap((part) => part.value.prefixes),
+      ...refusalsOf(parts),
+    };
   },
   whole(parts) {
     if (parts.some((part) => part.complete && part.view.scope === "")) return true;
@@ -201,6 +215,12 @@ export const sysctl = defineFact({
     return interfaces && KEYS.every((key) => known.has(key) || begins(key, prefixes));
   },
 });
+
+/** Of several outputs the refusals of all. */
+function refusalsOf(parts: readonly Part<z.infer<typeof Sysctl>>[]): { refusals?: z.infer<typeof Refusal>[] } {
+  const refusals = parts.flatMap((part) => part.value.refusals ?? []);
+  return refusals.length === 0 ? {} : { refusals };
+}
 
 /** `node_nf_conntrack_entries 7` of node_exporter, which reads the files of these settings. */
 const pairLine = ({ name, value }: Metric): string | undefined => (Object.hasOwn(MEASURED, name) ? `${MEASURED[name]} = ${value}` : undefined);
@@ -313,7 +333,9 @@ function readFolder(text: string, folder: string, stderr: string, all: boolean):
 
 /** Whether docker warns of settings there: of those of bridges, and that packets are not passed on. */
 const isDocker = (argv: readonly string[]): boolean =>
-  argv[0] === "docker" && (["info", "run", "create"].includes(argv[1] ?? "") || (argv[1] === "system" && argv[2] === "info"));
+  argv[0] === "docker-compose" ||
+  (argv[0] === "docker" && ["build", "compose", "start"].includes(argv[1] ?? "")) ||
+  (argv[0] === "docker" && (["info", "run", "create"].includes(argv[1] ?? "") || (argv[1] === "system" && argv[2] === "info")));
 
 const isNetconf = (argv: readonly string[]): boolean => {
   const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46]|s|stats)$/.test(word));
@@ -342,17 +364,23 @@ function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
 function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
   const rows: Setting[] = [];
   const absent: Absent[] = [];
+  const refusals: z.infer<typeof Refusal>[] = [];
   for (const { line, text: content } of lines(text)) {
     if (content.length > 2000) continue;
     const warned = WARNED.exec(content.trim());
     if (warned !== null) rows.push({ line, key: warned[2] === undefined ? `net.bridge.${warned[1]}` : "net.ipv4.ip_forward", value: "0" });
+    // `docker info` tells the same of a host without any container
+    if (warned?.[3] !== undefined) refusals.push({ line, key: "net.ipv4.ip_forward", program: "docker" });
     const match = PREFLIGHT.exec(content);
     if (match === null) continue;
     const key = keyOfPath(match[1] as string);
     if (match[2] === "does not exist") absent.push({ line, key });
-    else rows.push({ line, key, value: "0" });
+    else {
+      rows.push({ line, key, value: "0" });
+      refusals.push({ line, key, program: "kubeadm" });
+    }
   }
-  return new UnparsedLines().with({ rows, absent, prefixes: [] });
+  return new UnparsedLines().with({ rows, absent, prefixes: [], ...(refusals.length === 0 ? {} : { refusals }) });
 }
 
 /**
@@ -416,13 +444,16 @@ function absentKey(content: string, asked: readonly string[]): string | undefine
 /** A directory that does not exist takes the keys in it along. */
 const withKnownBelow = (key: string): string[] => [key, ...KEYS.filter((known) => known.startsWith(`${key}.`))];
 
-/** The keys netcheck knows that a complete listing lacks. Their place is the line behind which they would stand: sysctl sorts. */
+/**
+ * The keys netcheck knows that a complete listing lacks. Their place is the line behind which they would stand: sysctl sorts. A listing that begins behind them, or
+ * ends before them, was cut, whatever was said of it.
+ */
 function notListed(rows: readonly Setting[]): Absent[] {
   const present = new Set(rows.map((row) => row.key));
   return KEYS.filter((key) => !present.has(key)).flatMap((key) => {
-    let before = rows[0];
-    for (const row of rows) if (row.key < key && (before === undefined || before.key > key || row.key > before.key)) before = row;
-    if (before === undefined) return [];
+    let before: Setting | undefined;
+    for (const row of rows) if (row.key < key && (before === undefined || row.key > before.key)) before = row;
+    if (before === undefined || rows.every((row) => row.key < key)) return [];
     return [Object.assign({ line: before.line, key }, "output" in before ? { output: before.output } : {})];
   });
 }

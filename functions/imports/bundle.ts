@@ -1,6 +1,8 @@
 import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
+import { asked } from "../facts/command.ts";
+import { toldByDate } from "../facts/date-output.ts";
 import { commandsOf, readersOf } from "../facts/several-commands.ts";
 import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
@@ -15,8 +17,8 @@ export interface Importer {
   readonly title: string;
   /** Which files it wants to read, or undefined if these names are not of its kind. */
   readonly recognize: (names: readonly string[]) => ((name: string) => boolean) | undefined;
-  /** One draft per node that the bundle is about. `files`: those that were wanted. */
-  readonly read: (files: ReadonlyMap<string, Head>, names: readonly string[]) => Promise<readonly Draft[]> | readonly Draft[];
+  /** One draft per node that the bundle is about. `files`: those that were wanted; `bundle`: the name of the archive or folder itself. */
+  readonly read: (files: ReadonlyMap<string, Head>, names: readonly string[], bundle: string) => Promise<readonly Draft[]> | readonly Draft[];
 }
 
 /** A capture in the making. */
@@ -127,8 +129,9 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
   let redacted = 0;
   const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "" }): Output => {
     // the same command again is the second sample of its counters
-    const sample = Math.min(2, (seen.get(command) ?? 0) + 1);
-    seen.set(command, sample);
+    const question = asked(command);
+    const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
+    seen.set(question, sample);
     const cleaned = withoutSecrets(withoutHostPrefix(command, text), secrets);
     const cleanedErrors = withoutSecrets(stderr, secrets);
     redacted += cleaned.redacted + cleanedErrors.redacted;
@@ -150,7 +153,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
     transport: importer,
     // nothing of ours was run
     runbook: "",
-    startedAt: draft.startedAt,
+    startedAt: draft.startedAt ?? toldByDate(draft.outputs),
     redacted,
     notCollected: [],
     outputs,
@@ -159,3 +162,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
 
 /** The lines `from`…`to` (1-based, inclusive) of a text, the others blank: what is quoted as evidence keeps its line number in the file. */
 export const onlyLines = (lines: readonly string[], from: number, to: number): string => `${"\n".repeat(from - 1)}${lines.slice(from - 1, to).join("\n")}\n`;
+
+/** Without `dmesg` where `dmesg -T` shows the same with the times. */
+export const withoutRawDmesg = (outputs: readonly DraftOutput[]): readonly DraftOutput[] =>
+  outputs.some(({ command, text }) => command === "dmesg -T" && text.trim() !== "") ? outputs.filter(({ command }) => command !== "dmesg") : outputs;

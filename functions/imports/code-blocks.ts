@@ -1,4 +1,6 @@
 import { isPromptLine } from "../facts/command.ts";
+import { withoutEmphasis } from "../facts/paste.ts";
+import { isKnown } from "./bundle.ts";
 import { logSignOf, wrappedLog } from "./log-lines.ts";
 import { signOf } from "./unnamed-outputs.ts";
 
@@ -18,26 +20,54 @@ export interface Blocks {
   readonly unclosed: number;
 }
 
+/** In a chat the block begins behind the words: "can someone look at this? ```ip route". */
+const BEHIND_WORDS = /^[ \t]{0,8}[^\s\x60][^\x60]{0,400}[\s:?.](\x60{3})(?!\x60)([^\x60]{0,2000})$/;
 const OPENING = /^([ \t]{0,8})(`{3,8}|~{3,8}|`(?=[ \t]{0,4}$))(.*)$/;
 /** Markdown's other way: a paragraph of which each line is indented. */
 const INDENT = /^(?: {4,16}|\t{1,4})(?=\S)/;
 const PRE = /^[ \t]{0,8}<pre>(?:<code>)?(.*)$/i;
 /** What stands behind the fence and is no output: the language. */
 const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
-const QUOTED = /^[ \t]{0,4}> ?(?=[^>]|$)/;
+const QUOTED = /^[ \t]{0,4}>(?: ?>){0,3} ?(?=[^>]|$)/;
 const BREAK = /[ \t]{0,4}<br ?\/?>[ \t]{0,4}$/i;
 /** A prompt outside of a block, so that Markdown makes no heading of it. */
 const ESCAPED = /^[ \t]{0,4}\\(?=[#$>] {1,4}\S)/;
 /** A line that is all code, also in a list. */
 const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
 
-/** A line of an output that the person made bold. */
+/** A line of an output that the person made bold; not a command, which is a heading then. */
 const BOLD = /^\*\*([^*\s](?=[^*]{0,300}\d)[^*]{0,300}[^*\s:])\*\*[ \t]{0,4}$/;
 const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
 
+/** `>>> ip route`: a script's headings, not what a mail quotes. */
+const CHEVRONS = /^>{2,4} {1,2}([a-z/].{0,400})$/;
+
+/** True if several commands stand so, and what they printed is not quoted. */
+function hasChevrons(lines: readonly string[]): boolean {
+  let count = 0;
+  for (const [i, line] of lines.entries()) {
+    if (!line.startsWith(">>") || (lines[i + 1] ?? "").startsWith(">")) continue;
+    const [, command] = CHEVRONS.exec(line) ?? [];
+    if (command !== undefined && isKnown(command) && ++count >= 3) return true;
+  }
+  return false;
+}
+
+/** The lines without the blanks that all of them begin with: a whole text that somebody indented. Not where they belong to what a command printed. */
+function dedented(lines: readonly string[]): readonly string[] {
+  const filled = lines.filter((line) => line.trim() !== "");
+  const width = filled.reduce((least, line) => Math.min(least, line.length > 4000 ? 0 : line.search(/[^ ]/)), 16);
+  const known = (line: string): boolean => isPromptLine(line) || signOf(line) !== undefined || logSignOf(line) !== undefined;
+  if (filled.length === 0 || width < 1 || filled.slice(0, 500).some((line) => known(line) && !known(line.slice(width)))) return lines;
+  return lines.map((line) => line.slice(Math.min(width, line.length)));
+}
+
 /** Takes the text's markup apart. Pure, total, linear. */
 export function blocksOf(given: readonly string[]): Blocks {
-  const lines = given.map((line) => (line.length > 4000 ? line : line.replace(QUOTED, "").replace(BREAK, "").replace("</code></pre>", "</pre>")));
+  const kept = hasChevrons(given) ? CHEVRONS : undefined;
+  const lines = dedented(given).map((line) =>
+    line.length > 4000 || kept?.test(line) === true ? line : line.replace(QUOTED, "").replace(BREAK, "").replace("</code></pre>", "</pre>"),
+  );
   const block: number[] = [];
   const edges = new Set<number>();
   let count = 0;
@@ -51,9 +81,13 @@ export function blocksOf(given: readonly string[]): Blocks {
     const looked = i >= until && fence === "" && line.length <= 4000;
     const indent = looked && (lines[i - 1] ?? "").trim() === "" ? (INDENT.exec(line)?.[0] ?? "") : "";
     if (indent !== "" && isOutput(line.slice(indent.length))) {
-      count++;
-      margin = indent;
-      until = endOf(lines, i, indent);
+      const end = endOf(lines, i, indent);
+      // timedatectl and hostnamectl set their words flush right: the lines below are indented less, or not at all
+      if (isPromptLine(line.slice(indent.length)) || (lines[end] ?? "").trim() === "") {
+        count++;
+        margin = indent;
+        until = end;
+      }
     }
     if (i < until) {
       block[i] = count;
@@ -61,7 +95,9 @@ export function blocksOf(given: readonly string[]): Blocks {
       continue;
     }
     const pre = looked ? PRE.exec(line) : null;
-    const [, before = "", mark = "", behind = ""] = pre !== null ? ["", "", "</pre>", pre[1]] : looked ? (OPENING.exec(line) ?? []) : [];
+    const words = looked && pre === null && line.includes("\x60\x60\x60") ? BEHIND_WORDS.exec(line) : null;
+    const [, before = "", mark = "", behind = ""] =
+      pre !== null ? ["", "", "</pre>", pre[1]] : words !== null ? ["", "", words[1], words[2]] : looked ? (OPENING.exec(line) ?? []) : [];
     block[i] = fence === "" && mark === "" ? 0 : count;
     if (mark !== "") {
       count++;
@@ -73,15 +109,20 @@ export function blocksOf(given: readonly string[]): Blocks {
       margin = before;
     } else if (fence !== "") {
       const end = line.indexOf(fence);
-      lines[i] = (end === -1 ? line : line.slice(0, end)).slice(line.startsWith(margin) ? margin.length : 0);
+      lines[i] = withoutEmphasis((end === -1 ? line : line.slice(0, end)).slice(line.startsWith(margin) ? margin.length : 0));
       if (end === -1) continue;
       if (lines[i]?.trim() === "") edges.add(i);
       fence = "";
-    } else if (line.startsWith("**")) lines[i] = BOLD.exec(line)?.[1] ?? line;
+    } else if (line.startsWith("**")) lines[i] = unbold(line);
     else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? cutLog(line) ?? line;
     else if (looked) lines[i] = line.replace(ESCAPED, "");
   }
   return { lines: lines.map((line) => wrappedLog(line) ?? line), block, edges, unclosed: fence === "" ? 0 : count };
+}
+
+function unbold(line: string): string {
+  const inner = BOLD.exec(line)?.[1];
+  return inner === undefined || (/^[a-z]/.test(inner) && isKnown(inner)) ? line : inner;
 }
 
 /** The same, cut before its end, or over several lines: what stands behind the sign is a line of a log. */

@@ -2,6 +2,10 @@ import { words } from "../facts/command.ts";
 
 /** What runs a command on many machines at once, and puts the machine's name in front of each line: pdsh, clush (ClusterShell). */
 const SPREADERS = /^(?:[\w./-]{0,100}\/)?(?:pdsh|clush)$/;
+/** `node1 | CHANGED | rc=0 >>` */
+const ANSIBLE = /^[\w.-]{1,253} \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>$/m;
+/** Azure's agent tells what a script wrote to which channel. */
+const RUN_COMMAND = /^(?:sudo )?(?:az|kubectl(?:-aks)?) .{0,1000}\brun-command\b/;
 const PREFIX = /^([A-Za-z0-9][\w.-]{0,252}): ?/;
 
 /**
@@ -9,9 +13,21 @@ const PREFIX = /^([A-Za-z0-9][\w.-]{0,252}): ?/;
  * name, the text as it is: whose it was must not be guessed. Lines keep their numbers.
  */
 export function withoutHostPrefix(command: string, text: string): string {
+  if (/^(?:sudo )?ansible /.test(command)) {
+    const heads = text.split("\n").filter((line) => ANSIBLE.test(line)).length;
+    return heads === 1 ? text.replace(ANSIBLE, "") : text;
+  }
+  if (RUN_COMMAND.test(command)) return standardOutput(text);
   if (!words(command).some((word) => SPREADERS.test(word))) return text;
   const lines = text.split("\n");
   const hosts = new Set(lines.filter((line) => line.trim() !== "").map((line) => PREFIX.exec(line)?.[1]));
   const [host] = hosts;
   return hosts.size === 1 && host !== undefined ? lines.map((line) => line.replace(PREFIX, "")).join("\n") : text;
+}
+
+/** What stands between `[stdout]` and `[stderr]`; all of it without such marks. Lines keep their numbers. */
+function standardOutput(text: string): string {
+  const lines = text.split("\n");
+  const [start, end] = ["[stdout]", "[stderr]"].map((mark) => lines.findIndex((line) => line.trim() === mark)) as [number, number];
+  return start === -1 ? text : lines.map((line, i) => (i > start && (end < start || i < end) ? line : "")).join("\n");
 }

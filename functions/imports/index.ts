@@ -1,18 +1,39 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import type { Capture } from "../facts/capture.ts";
-import { archiveKind, decodeText, type Head } from "../transports/archive.ts";
+import { tellsTime, toldByDate } from "../facts/date-output.ts";
+import { archiveKindOf, decodeText, gunzipped, type Head } from "../transports/archive.ts";
 import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
+import { aksLogCollector } from "./aks-log-collector.ts";
 import { archiveBundle, type Bundle, captureOfDraft, type Draft, directoryBundle, type Importer, isKnown, MAX_OUTPUT } from "./bundle.ts";
+import { calicoDiags } from "./calico-diags.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
+import { clusterDump } from "./cluster-dump.ts";
+import { readCommandJson } from "./command-json.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
+import { commandNamed, isText } from "./file-names.ts";
+import { type NodeFiles, nodesOf } from "./nodes-of.ts";
+import { rancherLogCollector } from "./rancher-log-collector.ts";
 import { recording } from "./recording.ts";
+import { byMoment, momentsOf } from "./sample-names.ts";
+import { bundlesIn } from "./side-by-side.ts";
 import { sosreport } from "./sosreport.ts";
 import { standardInput } from "./standard-input.ts";
+import { supportconfig } from "./supportconfig.ts";
 import { readTranscript } from "./transcript.ts";
 
 /** Every kind of bundle, one line each. */
-export const importers: readonly Importer[] = [sosreport, eksLogCollector, ciliumSysdump, recording];
+export const importers: readonly Importer[] = [
+  sosreport,
+  eksLogCollector,
+  ciliumSysdump,
+  rancherLogCollector,
+  supportconfig,
+  aksLogCollector,
+  calicoDiags,
+  clusterDump,
+  recording,
+];
 
 const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${importers.map(({ title }) => title).join(", ")} (directory or archive), or a text with pasted outputs`;
 
@@ -31,7 +52,7 @@ export async function readCaptures(path: string, secrets: readonly string[] = []
     throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
   }
   if (basename(path) === "capture.json") return [await readCaptureFiles(path)];
-  if (stats.isDirectory() || archiveKind(path) !== undefined) {
+  if (stats.isDirectory() || (stats.isFile() && archiveKindOf(path) !== undefined)) {
     let bundle: Bundle;
     try {
       bundle = stats.isDirectory() ? directoryBundle(path) : await archiveBundle(path);
@@ -40,6 +61,7 @@ export async function readCaptures(path: string, secrets: readonly string[] = []
     }
     return await fromBundle(path, bundle, secrets);
   }
+  if (/\.(?:gpg|asc|pgp)$/i.test(path)) throw new CaptureError(`${path}: it is encrypted, as \`sos report --encrypt\` does: decrypt it first (\`gpg -d\`)`);
   const { text } = readText(path);
   return pastedCaptures(text, basename(path), path, secrets);
 }
@@ -59,7 +81,8 @@ async function readInput(): Promise<string> {
  * @throws {CaptureError} if no output of a known command is in it.
  */
 export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = []): [Capture, ...Capture[]] {
-  const { others, ...draft } = readTranscript(text, file);
+  const [stored, ...further] = readCommandJson(text, file);
+  const { others, ...draft } = stored === undefined ? readTranscript(text, file) : { ...stored, others: further };
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
   const capture = (one: Draft): Capture => captureOfDraft(one, "paste", "pasted", secrets);
   return [capture(draft), ...others.map(capture)];
@@ -68,40 +91,102 @@ export function pastedCaptures(text: string, file: string, place: string, secret
 async function fromBundle(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   // only its owner's own top: a bundle may hold captures of ours somewhere
   if (bundle.names.some((name) => /^(?:[^/]{1,255}\/)?capture\.json$/.test(name))) return [await readCaptureFiles(path)];
-  for (const importer of importers) {
-    const wanted = importer.recognize(bundle.names);
-    if (wanted === undefined) continue;
-    let heads: Map<string, Head>;
-    try {
-      heads = await bundle.read(wanted);
-      const drafts = (await importer.read(heads, bundle.names)).filter((draft) => draft.outputs.length > 0);
-      if (drafts.length > 0) return drafts.map((draft) => captureOfDraft(draft, importer.id, basename(path), secrets));
-    } catch (cause) {
-      throw new CaptureError(`${path}: could not read it as ${importer.title}: ${(cause as Error).message}`, { cause });
-    }
-    throw new CaptureError(`${path}: it looks like ${importer.title}, but holds no output of a command that netcheck knows`);
+  const parts = bundlesIn(bundle, importers);
+  if (parts.length > 0) return (await Promise.all(parts.map((part) => fromImporter(`${path}/${part.name}`, part.importer, part.bundle, secrets)))).flat();
+  const importer = importers.find((one) => one.recognize(bundle.names) !== undefined);
+  return await (importer === undefined ? fromTexts(path, bundle, secrets) : fromImporter(path, importer, bundle, secrets));
+}
+
+async function fromImporter(path: string, importer: Importer, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
+  const name = basename(path);
+  let drafts: Draft[];
+  try {
+    const heads = await bundle.read(importer.recognize(bundle.names) ?? (() => false));
+    drafts = (await importer.read(heads, bundle.names, name)).filter((draft) => draft.outputs.length > 0);
+  } catch (cause) {
+    throw new CaptureError(`${path}: could not read it as ${importer.title}: ${(cause as Error).message}`, { cause });
   }
-  return await fromTexts(path, bundle, secrets);
+  if (drafts.length === 0) throw new CaptureError(`${path}: it looks like ${importer.title}, but holds no output of a command that netcheck knows`);
+  return drafts.map((draft) => captureOfDraft(draft, importer.id, name, secrets));
 }
 
-/** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). */
+/** What people have instead of what can be read, and what to do. */
+function hintOf(names: readonly string[]): string | undefined {
+  const inside = names.filter((name) => /(?:^|\/)(?:sosreport|eks_i|scc_|nts_)[^/]{1,200}\.(?:tar(?:\.\w{2,3})?|tgz|txz|tbz)$/.test(name));
+  if (inside.length > 0) return `other archives lie in it, such as ${basename(inside[0] as string)}: unpack it, and name those`;
+  return names.some((name) => MUST_GATHER.test(name)) ? NO_NODE : undefined;
+}
+
+/** A must-gather of OpenShift. */
+const MUST_GATHER = /(?:^|\/)(?:cluster-scoped-resources\/core|host_service_logs|namespaces\/openshift-[^/]{1,60})\//;
+const NO_NODE =
+  "it looks like a must-gather of OpenShift: it holds what the API server knows, and next to nothing of a node's network. A sosreport of the node does (in `oc debug node/NAME`: `chroot /host`, then `toolbox`, `sos report`)";
+
+/** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). One capture per node. */
 async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
-  const texts = [...(await bundle.read((name) => /(?:^|\/)[\w .+-]{1,200}\.(?:txt|log|out|md)$/.test(name) && name.split("/").length <= 3))];
-  const outputs = texts
-    .filter(([name]) => !ofAnother(name, bundle.names))
-    .flatMap(([name, head]) => readTranscript(decodeText(head.bytes), name, commandNamed(name)).outputs);
-  if (outputs.length === 0) throw new CaptureError(`${path}: it is not ${WANTED}`);
-  return [captureOfDraft({ target: undefined, outputs }, "paste", basename(path), secrets)];
+  const texts = await bundle.read((name) => isText(name) && name.split("/").length <= 4);
+  const room = { left: MAX_UNPACKED };
+  const nodes = nodesOf(
+    [...texts.keys()].filter((name) => !ofAnother(name, bundle.names)),
+    (moments) => areApart(moments.map(({ files }) => startOf(files, texts))),
+  );
+  const drafts = nodes.map((node) => draftOf(node, texts, room));
+  const filled = drafts.filter(({ outputs }) => outputs.length > 0);
+  if (filled.length === 0) throw new CaptureError(`${path}: ${hintOf(bundle.names) ?? `it is not ${WANTED}`}`);
+  return filled.map((draft) => captureOfDraft(draft, "paste", basename(path), secrets));
 }
 
-/** `ip-route-show.txt`, `iptables_-t_nat_-S.log` → the command. */
-function commandNamed(name: string): readonly string[] {
-  const bare = basename(name).replace(/\.(?:txt|log|out|md)$/, "");
-  return [bare, bare.replaceAll("_", " "), bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
+/** Counters that grew for longer than this tell nothing of now. */
+const TWO_SAMPLES = 15 * 60 * 1000;
+
+function areApart(starts: readonly (string | undefined)[]): boolean {
+  const times = starts.flatMap((start) => (start === undefined ? [] : Date.parse(start)));
+  return times.length > 1 && Math.max(...times) - Math.min(...times) > TWO_SAMPLES;
 }
+
+/** When these files were written, as one of them tells that holds the output of `date`. */
+function startOf(files: ReadonlyMap<string, string>, texts: ReadonlyMap<string, Head>): string | undefined {
+  return toldByDate(
+    [...files].flatMap(([file, name]) =>
+      commandNamed(name)
+        .filter(tellsTime)
+        .map((command) => ({ command, text: unpackedText(file, texts.get(file) as Head, { left: 4096 }) })),
+    ),
+  );
+}
+
+function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>, room: { left: number }): Draft {
+  const names = new Map([...files].map(([file, name]) => [name, file]));
+  const moments = momentsOf([...names.keys()], commandNamed);
+  const read = byMoment([...names.keys()], moments).map((name) => {
+    const file = names.get(name) ?? name;
+    return { file, commands: commandNamed(moments.get(name)?.name ?? name), text: unpackedText(file, texts.get(file) as Head, room) };
+  });
+  return {
+    target: node,
+    startedAt: startOf(files, texts),
+    outputs: read.flatMap(({ file, commands, text }) => readTranscript(text, file, commands).outputs),
+  };
+}
+
+/** All packed files of a folder together. */
+const MAX_UNPACKED = 256 * 1024 * 1024;
+
+/** Some scripts pack each file by itself. What cannot be unpacked, or is more than fits in `room`, tells nothing. */
+function unpackedText(name: string, { bytes }: Head, room: { left: number }): string {
+  if (!name.endsWith(".gz")) return decodeText(bytes);
+  const unpacked = gunzipped(bytes, Math.min(MAX_OUTPUT, room.left));
+  room.left -= unpacked.length;
+  return decodeText(unpacked);
+}
+
+/** What each network namespace answers in its own way. */
+const OF_A_NAMESPACE =
+  /^(?:ip6?|ifconfig|route|arp|ss|netstat|nstat|conntrack|nft|sysctl|ethtool|tc|bridge|ip6?tables)(?:[\s-]|$)|^cat \/(?:proc\/(?:sys\/)?net|etc\/resolv)/;
 
 /** True of `pod_ip_route.txt`, and of `fabric_ip_neigh.txt` beside `ip_neigh.txt`: what is in it is not the node's. */
 function ofAnother(name: string, names: readonly string[]): boolean {
+  if (/(?:^|\/)(?:pods?|containers?|netns)\//.test(name) && commandNamed(name).some((command) => OF_A_NAMESPACE.test(command) && isKnown(command))) return true;
   const match = /^((?:.*\/)?)([a-z][a-z\d]{0,15})[_-](.+)$/.exec(name);
   if (match === null || commandNamed(name).some(isKnown)) return false;
   const [, folder = "", whose = "", rest = ""] = match;

@@ -17,13 +17,14 @@ const PLACE = String.raw`^[ \t]{0,8}(?:[\w./-]{1,200}\.(?:log|txt)(?:\.\d)?:)?(?
 // "kubectl logs --timestamps", and the container runtime's own files
 const STAMP = String.raw`${PLACE}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,12}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?)?`;
 const AGE = String.raw`(?:<invalid>|<unknown>|\d{1,6}[dhms](?:\d{1,4}[hms]){0,3})(?: \(x\d{1,9} over [\w<>]{1,16}\))?`;
-const LOGS = /^(?:dmesg|journalctl|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
+const LOGS = /^(?:dmesg|journalctl|logread|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
 /** True for a command that prints a log: there is always more of it, and it is quoted piece by piece. */
 export const isLog = (command: string): boolean => LOGS.test(command);
 /** A container's log, whoever wrote it. */
 const CONTAINER = "kubectl logs";
 const DESCRIBED = "kubectl describe pod";
 const KUBELET = "journalctl -u kubelet";
+const IPAMD = "tail /var/log/aws-routed-eni/ipamd.log";
 
 /** How the lines begin, and what prints such lines. */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
@@ -41,6 +42,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     ),
     "journalctl",
   ],
+  // BusyBox syslogd and OpenWrt's logd: facility and level behind the time
+  [
+    /^[ \t]{0,8}(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})? (?:[\w.-]{1,255} )?[a-z]{3,8}\d?\.(?:emerg|alert|crit|err|warn|notice|info|debug) \S{1,64}?: /,
+    "logread",
+  ],
   [/^[ \t]{0,8}\{"(?:__[A-Z_]{4,40}|_[A-Z][A-Z_]{2,40}|SYSLOG_[A-Z]{2,20}|PRIORITY|MESSAGE)":/, "journalctl -o json"],
   [/^[ \t]{0,8}\[pod\/[\w.-]{1,253}\/[\w.-]{1,63}\] \S/, CONTAINER],
   // klog, logfmt, Calico's and CoreDNS's own
@@ -48,6 +54,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(String.raw`${STAMP}(?:(?:time|ts|t)=(?:"[^"]{1,60}"|[^\s"]{1,60}) )?level=[a-zA-Z]{4,7} (?:[\w.]{1,40}=\S{1,200} ){0,3}msg=`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL|PANIC)\]\[\d{1,10}\] \S`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL)\] (?:plugin/\w|Added back nodelocaldns |iptables rule \{)`), CONTAINER],
+  // the address daemon of AWS before it wrote JSON
+  [
+    /^[ \t]{0,8}`?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z \[(?:TRACE|DEBUG|INFO|WARN|ERROR)\][ \t]{1,12}(?:Assign(?:Pod)?IPv4Address\b|UnAssign(?:Pod)?IPv4Address\b|DataStore has no |IP pool (?:stats|is too low)|(?:Send|Received) (?:Add|Del)Network|Skipping increase IP|Start increasing IP)/,
+    IPAMD,
+  ],
   // stern and its like: pod and container in front
   [
     /^[ \t]{0,8}(?:[a-z0-9-]{1,63} )?[a-z0-9][a-z0-9.-]{0,252}[ :][a-z0-9-]{1,63} (?:[IWEF]\d{4} \d\d:\d\d:\d\d\.|(?:time="\S{1,60} )?level=\w{4,7} )/,
@@ -68,7 +79,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^[ \t]{0,8}(?:\S.{0,60}?[ :\]-])?IN=[\w.@-]{0,15} OUT=[\w.@-]{0,15} (?:[A-Z]{2,7}=\S{0,60} ){0,4}SRC=\S{2,45} DST=\S{2,45} /, "dmesg"],
   // what the kubelet says, without anything in front: people copy the message alone
   [
-    /^[ \t]{0,8}(?:Unable to update cni config: |"?(?:[Cc]ontainer )?[Rr]untime network not ready(?:: |" network)|(?:Readiness|Liveness|Startup) probe failed: |(?:Failed to create|Failed create) pod sandbox|Back-off restarting failed container |(?:rpc error: code = \w{1,20} desc = )?(?:[Nn]etworkPlugin cni failed |plugin type="|"[a-z-]{2,20}" failed \(add\): |add cmd: |failed to (?:set ?up (?:network|pod|sandbox)|assign an IP)|failed to "(?:Create|Kill)PodSandbox"))/,
+    /^[ \t]{0,8}(?:\(combined from similar events\): )?(?:Unable to update cni config: |"?(?:[Cc]ontainer )?[Rr]untime network not ready(?:: |" network)|(?:Readiness|Liveness|Startup) probe failed: |(?:Failed to create|Failed create) pod sandbox|Back-off restarting failed container |(?:rpc error: code = \w{1,20} desc = )?(?:[Nn]etworkPlugin cni failed |plugin type="|"[a-z-]{2,20}" failed \(add\): |add cmd: |failed to (?:set ?up (?:network|pod|sandbox)|assign an IP)|failed to "(?:Create|Kill)PodSandbox"))/,
     KUBELET,
   ],
   // what agents say, the same way
@@ -92,14 +103,22 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
 /** Whose log it is, by what only this program says. */
 const PROGRAMS: readonly (readonly [RegExp, string])[] = [
   [/(?:\] |^\s*)"?(?:Failed to delete (?:stale service|endpoint|nodeport)|[Cc]an't open "nodePort)|\bproxier\.go:\d/, "kubectl logs kube-proxy"],
-  // its list and watch ask for services that are its own to serve
-  [/service-proxy-name/, "kubectl logs kube-proxy"],
+  // its list and watch ask for services that are its own to serve; of old they stood in its own package, and then in that of the internal types, with which no other program watches endpoints
+  [
+    /service-proxy-name|\bpkg\/proxy\/config\/api\.go:\d|\/internalversion\/factory\.go:\d{1,6}: Failed to (?:list|watch) \*core\.(?:Endpoints|Service):/,
+    "kubectl logs kube-proxy",
+  ],
   [/\b(?:kubelet|kubelet_node_status|pod_workers|cni|docker_sandbox|remote_runtime|kuberuntime_(?:manager|sandbox))\.go:\d/, KUBELET],
-  [/ subsys=(?:daemon|endpoint|policy|k8s-watcher|datapath-loader|endpoint-manager|ipam|bpf|k8s)\b| endpointID=\d/, "kubectl logs cilium"],
+  [
+    / subsys=(?:daemon|endpoint|policy|k8s-watcher|datapath-loader|endpoint-manager|ipam|bpf|k8s)\b| endpointID=\d|\/var\/run\/cilium\/state\/|level=fatal msg="Error while creating daemon"/,
+    "kubectl logs cilium",
+  ],
+  // Calico's BIRD, whose sessions have names of Calico's
+  [/\bbird6?: (?:Mesh|Node|Global)_[\d_]{7,15}: /, "kubectl logs calico-node"],
   [/\]\[\d{1,10}\] (?:felix|confd|monitor-addresses|startup|tunnel-ip-allocator|status-reporter)\//, "kubectl logs calico-node"],
   [/\[(?:INFO|WARNING|ERROR|FATAL)\] plugin\//, "kubectl logs coredns"],
   [/nodelocaldns/, "kubectl logs node-local-dns"],
-  [/"caller":"(?:ipamd|datastore|awsutils|networkutils|rpc|cni|eniconfig|cniutils)\//, "tail /var/log/aws-routed-eni/ipamd.log"],
+  [/"caller":"(?:ipamd|datastore|awsutils|networkutils|rpc|cni|eniconfig|cniutils)\//, IPAMD],
 ];
 
 /** The agent's own probe says whose pod is described. */
@@ -155,7 +174,7 @@ function programOf(kind: string, run: readonly string[]): string {
   return tells[0] ?? CONTAINER;
 }
 
-const NAME = "(kube-proxy|coredns|kube-flannel|flanneld?|calico-node|cilium(?:-agent)?|aws-node|kube-router|antrea-agent|node-local-dns|nodelocaldns)";
+const NAME = "(kube-?proxy|coredns|kube-flannel|flanneld?|calico-node|cilium(?:-agent)?|aws-node|kube-router|antrea-agent|node-local-dns|nodelocaldns)";
 /** "kube-proxy logs:", "the log of the kube-proxy pod", "kube-proxy.log", "Here is the error message of kube-proxy". */
 const ANNOUNCED: readonly RegExp[] = [
   new RegExp(
@@ -172,5 +191,5 @@ const ANNOUNCED: readonly RegExp[] = [
 function announcedBy(above: readonly string[]): string {
   const line = above.findLast((one) => one.trim() !== "") ?? "";
   const name = line.length > 400 ? undefined : ANNOUNCED.map((sign) => sign.exec(line)?.[1]).find((one) => one !== undefined);
-  return name === undefined ? CONTAINER : `${CONTAINER} ${name.toLowerCase()}`;
+  return name === undefined ? CONTAINER : `${CONTAINER} ${name.toLowerCase().replace("kubeproxy", "kube-proxy")}`;
 }

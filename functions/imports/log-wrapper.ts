@@ -7,6 +7,8 @@ const LABELS = String.raw`\{[a-z_]\w{0,60}="?[^{}]{0,1000}\}`;
 const WRAPPERS: readonly RegExp[] = [
   // the mark of a list, also numbered
   /^[ \t]{0,8}(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(?=\S)/,
+  // a border that an installer draws around what failed
+  /^[ \t]{0,8}[│┃║][ \t]{1,8}(?=\S)/,
   new RegExp(String.raw`^[ \t]{0,8}"?${TIME}"?(?:[ \t]{1,8}|,)(?:${LABELS}[ \t]{0,8})?(?=\S)`),
   new RegExp(String.raw`^[ \t]{0,8}${LABELS}[ \t]{0,8}(?=\S)`),
   /^[ \t]{0,8}[\w.-]{1,100} {0,40}\| (?=\S)/,

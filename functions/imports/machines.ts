@@ -1,3 +1,4 @@
+import { commandLine } from "../facts/command.ts";
 import { isKnown } from "./bundle.ts";
 
 /**
@@ -24,14 +25,19 @@ const shortName = (host: string): string => (/^\d/.test(host) ? host : (host.spl
 const REMOTE =
   /^(?:sudo |time ){0,2}ssh(?: -[1246AaCfgKkMNnqsTtVvXxYy]{1,8}| -[BbcDEeFIiJLlmOopQRSWw] ?\S{1,200}){0,12} (?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252}) (?!-)(\S.*)$/;
 
-/** The machine that a command asks by ssh; undefined if it asks none. */
+/** Other ways onto a machine: `kubectl debug node/node1 … -- chroot /host ip route`, `multipass exec node1 -- ip route`, `vagrant ssh node1 -c 'ip route'`. */
+const REACHED =
+  /^(?:sudo |time ){0,2}(?:(?:multipass|lxc|incus) exec |vagrant ssh |gcloud (?:beta )?compute ssh |(?:kubectl|oc) (?:node-shell |(?:-\S{1,80} ){0,6}debug (?:-\S{1,80} ){0,6}nodes?\/)|ansible )(?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252}) (?=\S)/;
+
+/** The machine that a command asks from elsewhere; undefined if it asks none. */
 export function ofRemote(command: string): Machine | undefined {
-  const host = command.length > 4000 ? undefined : REMOTE.exec(command)?.[1];
+  const host = command.length > 4000 ? undefined : (REMOTE.exec(command)?.[1] ?? REACHED.exec(command)?.[1]);
   return host === undefined ? undefined : { name: shortName(host) };
 }
 
 /** What runs, on whichever machine. */
 const bareOf = (command: string): string => {
+  if (command.length <= 4000 && REACHED.test(command)) return commandLine(command).argv.join(" ");
   const remote = (command.length > 4000 ? undefined : REMOTE.exec(command)?.[2]) ?? command;
   return remote
     .trim()
@@ -46,12 +52,21 @@ const NODE_WORD = /\b(?:nodes?|hosts?|machine|server|workers?|masters?|vm|instan
 const ABOUT = /\b(?:logs?|events?|descri\w+|yaml|json|spec|manifest|status|list|definition|config\w*|cidrs?|address(?:es)?|ips?)\b/i;
 const POD_WORD = /\b(?:pods?|containers?|busybox|netshoot|netns)\b/i;
 
+/** What a report says of its pods, where a label only names them: "# Pods don't have internet access", "Pods lose network:". */
+const TOLD =
+  /\b(?:\w+n't|cannot|can|not|no|never|los(?:e|es|t|ing)|without|unable|unreachable|stuck|broken|wrong|slow|missing|fail\w*|crash\w*|hang\w*|drop\w*|restart\w*|time[sd]? ?outs?|problems?|issues?|errors?|bugs?)\b/i;
+/** In a heading these tell something, too; "the pod has:" is a label. */
+const SAID = /\b(?:is|are|was|were|has|have|had|gets?)\b/i;
+const HEADING = /^[ \t]{0,4}#/;
+
 /** The machine that a label names; undefined if the line is none. */
 export function ofLabel(line: string): Machine | undefined {
   const [whole, bold = "", words = "", ...colons] = line.length > 120 ? [] : (LABEL.exec(line) ?? []);
-  if (whole === undefined || !(bold === "**" || colons.includes(":") || /^[ \t]{0,4}#/.test(whole))) return undefined;
+  if (whole === undefined || !(bold === "**" || colons.includes(":") || HEADING.test(whole))) return undefined;
   if (NODE_WORD.test(words)) return { name: words.toLowerCase().replaceAll(/[^a-z0-9.-]+/g, "-") };
-  return POD_WORD.test(words) && !ABOUT.test(words) ? { pod: true } : undefined;
+  const told = TOLD.test(words) || (HEADING.test(whole) && !colons.includes(":") && SAID.test(words));
+  const named = POD_WORD.test(words) && !ABOUT.test(words) && !told;
+  return named ? { pod: true } : undefined;
 }
 
 interface Output {

@@ -1,7 +1,8 @@
-import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
 import { printsNothing } from "../facts/several-commands.ts";
 import { isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
+import { type Headings, headingsOf } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
 import { type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
 import { isProse } from "./prose.ts";
@@ -39,6 +40,9 @@ export const isPromptEnd = (line: string): boolean => /^[ \t]{0,8}\$ \S/.test(li
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
   /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?:?[ \t]{0,4}$/;
+/** The same in words of people: `ip rule output:`, `ip rule shows only:`, `Result of ip rule on wk-1:`, `The output from sysctl -a is:`. */
+const WORDED =
+  /^[ \t]{0,4}(?:(?:And |And the |The |Here is the |This is the )?(?:[Oo]utput|[Rr]esult)s? (?:of|from)(?: running)? [`"']?([a-z][^`"'\n]{1,200}?)[`"']?(?: (?:command|is|on (?:the )?[\w.-]{1,63}(?: node| host)?)){0,2}|[`"']?([a-z][^`"'\n]{1,200}?)[`"']? (?:command )?(?:outputs?|results?|shows?|gives|returns|prints|says|reports)(?: (?:me|us|only|just|this|the following)){0,2}):[ \t]{0,4}$/;
 /** No sentence has a pipe into such a program: `netstat -na | awk '{print $6}' | sort | uniq -c`. */
 const PIPED = /^[ \t]{0,4}[a-z][\w./-]{1,40} [^|]{1,400}\| {0,2}(?:[ef]?grep|awk|sort|uniq|wc|head|tail|sed|cut|less|jq)\b/;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
@@ -56,6 +60,9 @@ export function namedOutputs(blocks: Blocks, meant: string | undefined): Named {
   return reader;
 }
 
+/** "# Pod to pod traffic"; "# Inside the pod" is a label all the same. */
+const TITLE = /^# (?!(?:on|in|inside|from|within|at) )(?:\S{1,60} ){2,12}\S{1,60}[ \t]{0,4}$/i;
+
 class Reader implements Named {
   readonly outputs: NamedOutput[] = [];
   readonly commands = new Set<number>();
@@ -63,16 +70,21 @@ class Reader implements Named {
   target: string | undefined;
   private readonly blocks: Blocks;
   private readonly heads: ReadonlySet<string>;
-  private open: Omit<NamedOutput, "to"> | undefined;
+  private readonly headings: Headings;
+  private open: (Omit<NamedOutput, "to"> & { readonly asked?: boolean }) | undefined;
   private machine: Machine | undefined;
   /** The block whose first line is a command without a prompt: further ones have none either. */
   private bare = 0;
+  private readonly title: number;
   /** How deep in shells; true: of another namespace. */
   private readonly shells: boolean[] = [];
 
   constructor(blocks: Blocks, meant: string | undefined) {
     this.blocks = blocks;
     this.heads = promptHeads(blocks.lines);
+    this.headings = headingsOf(blocks.lines);
+    const first = blocks.lines.findIndex((line) => line.trim() !== "");
+    this.title = TITLE.test(blocks.lines[first] ?? "") ? first : -1;
     if (meant !== undefined) this.open = { command: meant, from: 1, machine: undefined };
   }
 
@@ -80,7 +92,9 @@ class Reader implements Named {
   read(i: number): void {
     const { lines, block, edges } = this.blocks;
     const line = lines[i] ?? "";
-    if (block[i] === 0 && !isIndented(lines, block, i + 1)) this.machine = ofLabel(line) ?? this.machine;
+    const label = block[i] === 0 && !isIndented(lines, block, i + 1) ? ofLabel(line) : undefined;
+    // the title of the whole text tells what it is about
+    if (label !== undefined && !(i === this.title && label.pod === true)) this.machine = label;
     this.machines[i] = this.machine;
     if (line.length > 4000) return;
     this.target = NODE.exec(line)?.[1] ?? this.target;
@@ -88,7 +102,8 @@ class Reader implements Named {
     if (begins) this.begin(i);
     else if (block[i] === 0 && (block[i - 1] ?? 0) !== 0) this.close(i);
     if (edges.has(i)) return;
-    if (EMPTY_PROMPT.test(line)) this.close(i);
+    if (this.headings.rulers.has(i)) this.ruler(i);
+    else if (EMPTY_PROMPT.test(line)) this.close(i);
     else this.command(i, begins || (block[i] !== 0 && edges.has(i - 1)));
   }
 
@@ -106,15 +121,16 @@ class Reader implements Named {
   private command(i: number, first: boolean): void {
     const { lines, block } = this.blocks;
     const line = lines[i] ?? "";
-    const prompt = PROMPT.exec(line);
+    const prompt = PROMPT.exec(line) ?? hostPrompt(line);
     const asked = prompt !== null || isPromptLine(line);
     const alone = first || (this.bare !== 0 && block[i] === this.bare) || PIPED.test(line);
     const typed =
-      prompt !== null
+      this.headings.words.get(i) ??
+      (prompt !== null
         ? unmarked(line.slice(prompt[0].length))
         : asked
           ? plausible(unmarked(withoutPrompt(line)))
-          : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined));
+          : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
     this.commands.add(i);
@@ -122,10 +138,18 @@ class Reader implements Named {
     const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
     this.target ??= host;
     if (host !== undefined) this.machine = ofPrompt(host);
+    if (typed === "") return;
     if (typed === "exit" || typed === "logout") this.shells.pop();
     else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
       this.shells.push(commandLine(typed).foreign || /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed));
-    else this.open = { command: this.shells.includes(true) ? inPod(typed) : this.inside(typed), from: i + 2, machine: ofRemote(typed) ?? this.machine };
+    else this.open = { command: this.shells.includes(true) ? inPod(typed) : this.inside(typed), from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
+  }
+
+  /** A line of signs below a heading, or above the next one. */
+  private ruler(i: number): void {
+    this.commands.add(i);
+    if (this.open?.from === i + 1) this.open = { ...this.open, from: i + 2 };
+    else this.close(i);
   }
 
   private inside(command: string): string {
@@ -135,14 +159,32 @@ class Reader implements Named {
   /** Ends the output that is open in front of the line at this index. */
   close(end: number): void {
     const to = this.heads.has(this.blocks.lines[end - 1] ?? "") ? end - 1 : end;
-    if (this.open !== undefined && (to >= this.open.from || printsNothing(this.open.command))) this.outputs.push({ ...this.open, to });
+    if (this.open !== undefined) {
+      const { asked, ...output } = this.open;
+      if (to >= output.from || printsNothing(output.command) || (asked === true && this.foundNothing(output.command, end)))
+        this.outputs.push({ ...output, to });
+    }
     this.open = undefined;
+  }
+
+  /** A search between two prompts; of several commands in a row without an output nobody tells which printed nothing and which were only named. */
+  private foundNothing(command: string, end: number): boolean {
+    const { lines, block } = this.blocks;
+    const isPrompt = (i: number): boolean => block[i] === block[end] && (isPromptLine(lines[i] ?? "") || PROMPT.test(lines[i] ?? ""));
+    return searchOf(command) !== undefined && isPrompt(end) && (!isPrompt(end - 2) || !isPrompt(end + 1));
   }
 }
 
 /** A command that another network namespace than the node's answered. */
 export const inPod = (command: string): string =>
   commandLine(command).foreign || isLog(command) || /^(?:kubectl|oc|crictl|docker) /.test(command) ? command : `nsenter -t 0 -n ${command}`;
+
+/** `node1# ip rule`, `node1> ip rule`: a word and a sign are a prompt only in front of a command of ours. */
+function hostPrompt(line: string): RegExpExecArray | null {
+  const match = /^[ \t]{0,8}([a-z][\w.-]{0,63})[#>$][ \t]{0,4}(?=[a-z])/i.exec(line);
+  const command = line.slice(match?.[0].length ?? 0);
+  return match !== null && isKnown(command) && !isProse(command) ? match : null;
+}
 
 /** True for a line that belongs to the one above it, as the names do below `Containers:` of `kubectl describe`. */
 function isIndented(lines: readonly string[], block: readonly number[], i: number): boolean {
@@ -167,11 +209,14 @@ function promptHeads(lines: readonly string[]): ReadonlySet<string> {
 
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
 const TYPED =
-  /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b)/;
+  /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$)/;
 const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
 
 /** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */
 function headingOf(line: string, open: unknown): string | undefined {
+  const worded = WORDED.exec(line);
+  const said = (worded?.[1] ?? worded?.[2])?.trim();
+  if (said !== undefined && isKnown(said) && !isProse(said)) return said;
   const match = HEADING.exec(line);
   const command = match?.[1]?.trim();
   if (command === undefined || !/^[a-z]/.test(command)) return undefined;

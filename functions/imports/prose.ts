@@ -13,7 +13,12 @@ export function isProse(command: string): boolean {
 /** "I then found this chain:" */
 const ANNOUNCEMENT = /^(?:I|[Ww]e|Here|This|These|Then|After|But|And|So|My|Our) [^:=|]{15,300}:$/;
 
+/** "Any idea?", "What am I missing here?" */
+const QUESTION = /^[A-Z][\w',/ -]{3,200}\?$/;
+
 /** True for a line that people wrote, not a program. */
 export const isSentence = (line: string): boolean =>
   line.length < 4000 &&
-  (ANNOUNCEMENT.test(line) || (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^(?:#{1,6} |\*\*)[A-Z]|\p{Script=Han}{6}/u.test(line)));
+  (ANNOUNCEMENT.test(line) ||
+    QUESTION.test(line) ||
+    (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^(?:#{1,6} |\*\*)[A-Z]|\p{Script=Han}{6}/u.test(line)));

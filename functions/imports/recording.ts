@@ -1,3 +1,4 @@
+import { tellsTime } from "../facts/date-output.ts";
 import { decodeText } from "../transports/archive.ts";
 import { type DraftOutput, type Importer, isKnown } from "./bundle.ts";
 
@@ -41,7 +42,7 @@ export const recording: Importer = {
       const head = files.get(root + file);
       // a word of one letter in front of it is the recorder's own function
       const bare = command.replace(/^[a-z] (?=[a-z])/, "");
-      if (head === undefined || !isKnown(bare)) return [];
+      if (head === undefined || !(isKnown(bare) || tellsTime(bare))) return [];
       const stderr = files.get(root + file.replace(/\.[a-z]{1,8}$/, ".stderr"));
       return [
         {

@@ -1,5 +1,5 @@
 import { decodeText } from "../transports/archive.ts";
-import { type Draft, type Importer, isKnown } from "./bundle.ts";
+import { type Draft, type Importer, isKnown, withoutRawDmesg } from "./bundle.ts";
 
 /**
  * A sosreport (`sos report`): `sos_commands/<plugin>/<command with _ for blanks>`, and copies of files under their own paths.
@@ -60,10 +60,11 @@ export const sosreport: Importer = {
       const command = exact.get(path) ?? commandOf(path);
       if (command !== undefined && isKnown(command)) outputs.push({ command, file: name, text: decodeText(head.bytes), truncated: head.truncated });
     }
-    const hostname = (text("hostname") ?? text("sos_commands/host/hostname") ?? text("sos_commands/general/hostname"))?.trim().split("\n")[0];
-    const date = (text("date") ?? text("sos_commands/date/date") ?? text("sos_commands/general/date"))?.trim().split("\n")[0] ?? "";
+    // those at the top are links into sos_commands, and a zip may hold a link's target as its text
+    const hostname = (text("sos_commands/host/hostname") ?? text("sos_commands/general/hostname") ?? text("hostname"))?.trim().split("\n")[0];
+    const date = (text("sos_commands/date/date") ?? text("sos_commands/general/date") ?? text("date"))?.trim().split("\n")[0] ?? "";
     const time = DATE.test(date) ? Date.parse(date) : Number.NaN;
-    return [{ target: hostname || undefined, startedAt: Number.isNaN(time) ? undefined : new Date(time).toISOString(), outputs }];
+    return [{ target: hostname || undefined, startedAt: Number.isNaN(time) ? undefined : new Date(time).toISOString(), outputs: withoutRawDmesg(outputs) }];
   },
 };
 

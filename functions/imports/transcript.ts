@@ -2,11 +2,13 @@ import { withoutColors } from "../facts/colors.ts";
 import { commandLine } from "../facts/command.ts";
 import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
-import { isLog } from "./log-lines.ts";
+import { isLog, logSignOf } from "./log-lines.ts";
 import { byMachine, type Machine } from "./machines.ts";
 import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outputs.ts";
+import { plainPrompts } from "./prompts.ts";
 import { isSentence } from "./prose.ts";
 import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
+import { asTheyAre } from "./wishes.ts";
 
 /**
  * What a person copied out of a terminal, an issue or a chat: prompts with commands and what they printed, `kubectl debug` sessions, blocks in Markdown,
@@ -33,10 +35,13 @@ export interface Transcript extends Draft {
  * `named`: commands that the file's name may mean, for a text that names none.
  */
 export function readTranscript(text: string, file: string, named: readonly string[] = []): Transcript {
-  const blocks = blocksOf(withoutColors(text.replaceAll("\r\n", "\n")).split("\n"));
+  const blocks = blocksOf(plainPrompts(withoutColors(text.replaceAll("\r\n", "\n")).split("\n")));
   const { lines, block, edges, unclosed } = blocks;
   const { outputs, commands, machines, target } = namedOutputs(blocks, named.find(isKnown));
-  const told = outputs.map((output) => (block[output.from - 1] === 0 ? { ...output, to: beforeSentence(lines, output) } : output));
+  const told = outputs.map((output) => ({
+    ...output,
+    to: beforeLog(lines, block[output.from - 1] === 0 ? { ...output, to: beforeSentence(lines, output) } : output),
+  }));
   const claims = claimsOf(told, lines);
   const unnamed = unnamedOutputs({
     lines,
@@ -54,7 +59,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
   });
-  const [together, ...others] = byMachine([...told, ...joined(unnamed)].sort((a, b) => a.from - b.from));
+  const [together, ...others] = byMachine(asTheyAre([...told, ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from));
   return {
     target,
     outputs: together?.outputs.map(draft) ?? [],
@@ -84,7 +89,29 @@ const printed = (text: string): string => (text.length < 200 && NOTHING.test(tex
 
 /** The last line of an output outside of blocks: a sentence behind a blank line is no part of it. */
 function beforeSentence(lines: readonly string[], { from, to }: NamedOutput): number {
-  for (let i = from; i < to; i++) if ((lines[i - 1] ?? "").trim() === "" && signOf(lines[i] ?? "") === undefined && isSentence(lines[i] ?? "")) return i;
+  const isWords = (line: string): boolean => signOf(line) === undefined && (isSentence(line) || LEADS.test(line));
+  for (let i = from; i < to; i++) if ((lines[i - 1] ?? "").trim() === "" && isWords(lines[i] ?? "")) return i;
+  return to;
+}
+
+/** What a list of people's own begins with: "As a consequence:". */
+const LEADS =
+  /^(?:As|So|But|And|Then|Also|After|Before|When|While|Because|Since|Now|However|Therefore|This|These|It|We|I)(?: [\w'(),./-]{1,40}){2,14}:[ \t]{0,4}$/;
+
+/** What lists the state of the network and never a message of a log. */
+const NO_LOG = /^(?:sudo )?(?:ss|netstat|ip|conntrack|sysctl|ethtool|ip6?tables(?:-save)?|lsof|nstat|uptime|cat \/proc\/\S+)(?:\s|$)/;
+/** Messages of the kernel and lines of the journal begin like no line of such a list. */
+const NOTED = new Set(["dmesg", "dmesg -T", "journalctl"]);
+
+/** The last line of an output in front of messages that somebody copied behind it, and of the words above them. */
+function beforeLog(lines: readonly string[], { command, from, to }: NamedOutput): number {
+  if (!NO_LOG.test(command)) return to;
+  for (let i = from; i < to; i++) {
+    if (!NOTED.has(logSignOf(lines[i] ?? "") ?? "")) continue;
+    let end = i;
+    while (end > from && i - end < 3 && /^\s*$|:\s*$/.test(lines[end - 1] ?? "")) end--;
+    return end === i ? to : end;
+  }
   return to;
 }
 

@@ -54,6 +54,8 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^bridge name\tbridge id/, "brctl show"],
   [/^---- \S+ ----$/, "ovs-appctl bond/show"],
   [/^(?:->|<-|~>|>>|xx drop \([^)]{1,100}\)) (?:.{0,200} )?flow 0x[0-9a-f]/, "cilium monitor"],
+  [/^cilium_bpf_map_pressure(?:\{| {2,}\S.{0,200}"| {2,}\d)/, "cilium-dbg metrics list -p bpf_map_pressure"],
+  [/^cilium_drop_count_total(?:\{| {2,}\S.{0,200}"| {2,}\d)/, "cilium-dbg metrics list -p drop_count_total"],
   [/^create \S{1,31} (?:hash|bitmap|list):\S/, "ipset save"],
   [/^KVStore:|^Kubernetes: +Ok|^KubeProxyReplacement(?: Details)?:/, "cilium status"],
   [/^ {0,8}\/¯¯\\/, "cilium status"],
@@ -87,6 +89,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   // whose card it was stands in the command alone
   [/^NIC statistics:$|^ {1,8}(?:bw_in|bw_out|pps|conntrack|linklocal)_allowance_(?:exceeded|available): \d+$/, "ethtool -S nic"],
   [/^\s{0,8}\[(?:ERROR|WARNING) FileContent--proc-sys-net-[\w-]{1,80}\]: \/proc\/sys\/net\//, "kubeadm init"],
+  [/^\s{0,8}["'`]?(?:WARNING: |(?:---> )?\[Warning\] )IPv4 forwarding is disabled\. Networking will not work/, "docker run"],
   [/^qdisc \w+ \w+: (?:dev \S+ )?(?:root|parent|ingress|clsact)/, "tc -s qdisc show"],
   [/^(?:[0-9a-f]{8} ){8,14}[0-9a-f]{8}$/, "cat /proc/net/softnet_stat"],
   [/^nameserver [0-9a-fA-F.:]+$/, "cat /etc/resolv.conf"],

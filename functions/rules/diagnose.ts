@@ -1,4 +1,5 @@
 import type { Capture } from "../facts/capture.ts";
+import { tellsTime } from "../facts/date-output.ts";
 import { readFacts } from "../facts/read.ts";
 import type { Cause, Diagnosis, Finding, Verdict } from "./diagnosis.ts";
 import { severities } from "./diagnosis.ts";
@@ -52,7 +53,7 @@ export function diagnose(
     risks: ofRole("risk"),
     unchecked: [...undecided.map(({ rule, reason }) => ({ rule: rule.file.id, reason })), ...broken],
     unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
-    unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? ""),
+    unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? "").filter((command) => !tellsTime(command)),
     stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length, ms: Math.round((elapsed() - started) * 10) / 10 },
   };
 }

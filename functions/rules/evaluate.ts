@@ -1,4 +1,5 @@
 import type { Capture } from "../facts/capture.ts";
+import { commandLine } from "../facts/command.ts";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts as allFacts } from "../facts/index.ts";
 import { type FactReading, type FactSet, isLog, knownOf } from "../facts/read.ts";
@@ -27,6 +28,8 @@ export class Facts {
   private readonly values = new Map<string, unknown>();
   private readonly splitOutputs = new Map<number, string[]>();
   private knownFacts: Facts | undefined;
+  /** The commands of which all is in the capture. */
+  private whole: ReadonlySet<string> | undefined;
 
   constructor(capture: Capture, set: FactSet) {
     this.capture = capture;
@@ -35,6 +38,17 @@ export class Facts {
 
   reading(id: string): FactReading | undefined {
     return this.set.readings.get(id);
+  }
+
+  /** True if all that this command prints is in the capture. */
+  ran(command: string): boolean {
+    this.whole ??= new Set(
+      this.capture.outputs.flatMap((output) => {
+        const { argv, filtered, foreign } = commandLine(output.argv ?? output.command);
+        return filtered || foreign || output.truncated ? [] : [argv.join(" ")];
+      }),
+    );
+    return this.whole.has(command);
   }
 
   /** True if a fact of the rule has text that a person painted over. */
@@ -168,24 +182,27 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
 
 /** True if something is missing that may matter. Nobody sees a log from its beginning; one whose end is missing lacks what matters most. */
 const isPartial = (reading: FactReading | undefined): boolean =>
-  reading?.status === "read" && !reading.complete && (!isLog(reading.id) || reading.truncated === true);
+  reading?.status === "read" && !reading.complete && reading.hinted !== true && (!isLog(reading.id) || reading.truncated === true);
 
 /** Inconclusive, because only a part of a fact is known; with the one command that would settle it. */
 function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {
   const command = commandOf(fact, facts);
-  const named = command === undefined || why.includes(command.slice(0, 40));
+  // the same command behind which a person searched for something is another one
+  const named = command === undefined || why.includes(command.length > 40 ? command.slice(0, 40) : `\`${command}\``);
   return { rule, verdict: "inconclusive", reason: named ? why : `${why}; to settle it: \`${command}\`` };
 }
 
-/** The command that prints a fact; of a derived one, the one of its first source that is not completely known. */
+/** The command that prints a fact; of a derived one, that of its first source which is not completely known and was not asked already. */
 function commandOf(id: string, facts: Facts): string | undefined {
   const derived = derivedFacts.find((fact) => fact.id === id);
   if (derived === undefined) {
     const fact = allFacts.find((one) => one.id === id);
     return fact?.byHand ?? fact?.commands.find(({ each }) => each === undefined)?.argv.join(" ");
   }
-  const missing = derived.from.find((source) => facts.reading(source)?.complete !== true);
-  return missing === undefined ? undefined : commandOf(missing, facts);
+  const missing = derived.from.filter((source) => facts.reading(source)?.complete !== true).flatMap((source) => commandOf(source, facts) ?? []);
+  const unseen = missing.filter((command) => !facts.ran(command));
+  // of the logs there is one command for all
+  return unseen.find((command) => !command.startsWith("journalctl ")) ?? unseen[0];
 }
 
 type Result = { readonly value: unknown } | { readonly error: string };
@@ -255,12 +272,12 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
 const filled = (template: Template, context: Record<string, unknown>): string =>
   counted(template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join(""));
 
-/** "1 message(s) were", "3 BGP session(s) are": as many as the number says, and the verb right behind. */
+/** "1 message(s) were", "3 pod address(es) have": as many as the number says, and the verb right behind. */
 const counted = (sentence: string): string =>
   sentence.replaceAll(
-    /\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\(s\)(?: (were|are|have|leave|divert)\b)?/g,
-    (_, number: string, what: string, verb: string | undefined) =>
-      `${number}${what}${number === "1" ? "" : "s"}${verb === undefined ? "" : ` ${number === "1" ? SINGULAR[verb] : verb}`}`,
+    /\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\((e?s)\)(?: (were|are|have|leave|divert)\b)?/g,
+    (_, number: string, what: string, plural: string, verb: string | undefined) =>
+      `${number}${what}${number === "1" ? "" : plural}${verb === undefined ? "" : ` ${number === "1" ? SINGULAR[verb] : verb}`}`,
   );
 const SINGULAR: Readonly<Record<string, string>> = { were: "was", are: "is", have: "has", leave: "leaves", divert: "diverts" };
 

@@ -1,12 +1,12 @@
-import { createReadStream } from "node:fs";
+import { closeSync, createReadStream, openSync, readSync } from "node:fs";
 import { posix } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
-import { createGunzip } from "node:zlib";
+import { createGunzip, createZstdDecompress, gunzipSync } from "node:zlib";
 import { extract, type Header } from "tar-stream";
 
-/** Reads some files of a tar, .tar.gz, .tar.xz or .zip into memory. Archives are hostile: everything is bounded, and nothing is written anywhere. */
+/** Reads some files of a tar, .tar.gz, .tar.xz, .tar.zst or .zip into memory. Archives are hostile: everything is bounded, and nothing is written anywhere. */
 
 /** All files of an archive together; more is cut. */
 const MAX_TOTAL = 512 * 1024 * 1024;
@@ -42,6 +42,8 @@ export interface Head {
 const KINDS = [
   [/\.(?:tgz|tar\.gz)$/i, "tgz"],
   [/\.(?:txz|tar\.xz)$/i, "txz"],
+  [/\.(?:tzst|tar\.zst)$/i, "tzst"],
+  [/\.(?:tbz2?|tar\.bz2)$/i, "tbz"],
   [/\.tar$/i, "tar"],
   [/\.zip$/i, "zip"],
 ] as const;
@@ -49,6 +51,30 @@ type Kind = (typeof KINDS)[number][1];
 
 /** The kind of archive that a name promises; undefined if it is none. */
 export const archiveKind = (name: string): Kind | undefined => KINDS.find(([pattern]) => pattern.test(name))?.[1];
+
+/** How archives begin, and at which byte. */
+const BEGINNINGS: readonly (readonly [number, string, Kind])[] = [
+  [0, "\x1f\x8b", "tgz"],
+  [0, "\xfd7zXZ\0", "txz"],
+  [0, "\x28\xb5\x2f\xfd", "tzst"],
+  [0, "BZh", "tbz"],
+  [0, "PK\x03\x04", "zip"],
+  [257, "ustar", "tar"],
+];
+
+/** The kind of archive that a file is: by its name, or where that tells none, as it begins. Downloads often lose the end of their names. */
+export function archiveKindOf(path: string): Kind | undefined {
+  const promised = archiveKind(path);
+  if (promised !== undefined) return promised;
+  const descriptor = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(512);
+    const start = bytes.toString("latin1", 0, readSync(descriptor, bytes, 0, bytes.length, 0));
+    return BEGINNINGS.find(([at, text]) => start.startsWith(text, at))?.[2];
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 /**
  * The regular files of an archive (a path, or the bytes of one that lies in another), each up to the limit in bytes that `limitOf` gives its
@@ -61,7 +87,8 @@ export async function unpackSome(
   taken: Taken = nothing(),
 ): Promise<Map<string, Head>> {
   const name = typeof source === "string" ? source : source.name;
-  const kind = archiveKind(name);
+  const kind = typeof source === "string" ? archiveKindOf(source) : archiveKind(name);
+  if (kind === "tbz") throw new Error("it is compressed with bzip2, which netcheck does not read: unpack it first (`tar -xjf`), and name the folder");
   const files = new Files(limitOf, limits, taken);
   if (kind === "zip") {
     await unzip(source, files, limits, taken);
@@ -77,10 +104,29 @@ export async function unpackSome(
       .then(() => next())
       .catch((error: Error) => unpack.destroy(error));
   });
-  if (kind === "tar") await pipeline(input, bounded(limits, taken), unpack);
-  else if (kind === "txz") await pipeline(await unxz(input), bounded(limits, taken), unpack);
-  else await pipeline(input, createGunzip(), bounded(limits, taken), unpack);
+  try {
+    if (kind === "tar") await pipeline(input, bounded(limits, taken), unpack);
+    else if (kind === "txz") await pipeline(await unxz(input), bounded(limits, taken), unpack);
+    else await pipeline(input, kind === "tzst" ? createZstdDecompress() : createGunzip(), bounded(limits, taken), unpack);
+  } catch (cause) {
+    throw damaged(cause as Error);
+  }
   return files.heads;
+}
+
+/** What a library says of an archive that it cannot read means nothing to most people. What is said here begins with "it". */
+function damaged(cause: Error): Error {
+  if (/^(?:it|the names) /.test(cause.message)) return cause;
+  return new Error(`it is damaged, or was cut when it was copied (${cause.message})`, { cause });
+}
+
+/** What one packed file holds; nothing where it is no such file, was cut, or holds more than `limit` bytes. */
+export function gunzipped(bytes: Buffer, limit: number): Buffer {
+  try {
+    return gunzipSync(bytes, { maxOutputLength: Math.max(1, limit) });
+  } catch {
+    return Buffer.alloc(0);
+  }
 }
 
 /** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`). */

@@ -110,7 +110,7 @@ const suspicious = (short: number, long: number): boolean => long >= NOTICEABLE 
 
 function parse(fact: AnyFact, given: FactCase, text: string): Parsed<unknown> {
   const { argv, sorted } = commandLine(given.command);
-  const view = fact.recognize(argv, searchOf(given.command));
+  const view = fact.recognize(argv, searchOf(given.command), pipeOf(given.command));
   if (view === undefined) throw new Error(`it does not recognise "${given.command}"`);
   const { exitCode = 0, stderr = "" } = given;
   return fact.parse({
@@ -128,7 +128,7 @@ function parse(fact: AnyFact, given: FactCase, text: string): Parsed<unknown> {
 
 /** Two samples of the same must fit together, whatever is in them. */
 function checkMerged(fact: AnyFact, { given }: Sample, first: Parsed<unknown>, second: Parsed<unknown>): void {
-  const view = fact.recognize(commandLine(given.command).argv, searchOf(given.command));
+  const view = fact.recognize(commandLine(given.command).argv, searchOf(given.command), pipeOf(given.command));
   if (view === undefined) return;
   const part = (parsed: Parsed<unknown>, sample: number): Part<unknown> => {
     return { value: parsed.value, view, sample, complete: view.complete && parsed.unparsedCount === 0, at: sample };

@@ -28,3 +28,18 @@ test("a pasted session of pdsh is read as one on the machine itself", () => {
   const capture = pastedCaptures("[root@admin ~]# pdsh -w node7 'sysctl net.ipv4.ip_forward'\nnode7: net.ipv4.ip_forward = 0\n", "paste.txt", "paste.txt")[0];
   expect(capture.outputs.map(({ text }) => text.trim())).toEqual(["net.ipv4.ip_forward = 0"]);
 });
+
+test("Azure's run-command: what the script wrote to standard output", () => {
+  const az = `az vmss run-command invoke -g rg -n pool1-vmss --instance-id 3 --command-id RunShellScript --scripts 'sysctl net.ipv4.ip_forward' --query 'value[0].message' -o tsv`;
+  const kubectl = 'kubectl aks run-command "sysctl net.ipv4.ip_forward" --node aks-pool1-vmss000003';
+  for (const command of [az, kubectl]) {
+    expect(commandLine(command).argv).toEqual(["sysctl", "net.ipv4.ip_forward"]);
+    const text = "Enable succeeded: \n[stdout]\nnet.ipv4.ip_forward = 0\n\n[stderr]\nsysctl: setting key\n";
+    const capture = pastedCaptures(`$ ${command}\n${text}`, "paste.txt", "paste.txt")[0];
+    expect(capture.outputs.map((output) => output.text.trim())).toEqual(["net.ipv4.ip_forward = 0"]);
+    expect(withoutHostPrefix(command, text).split("\n").indexOf("net.ipv4.ip_forward = 0")).toBe(2);
+    // asked for in another form
+    expect(withoutHostPrefix(command, "net.ipv4.ip_forward = 0\n")).toBe("net.ipv4.ip_forward = 0\n");
+  }
+  expect(commandLine("az vmss list -g rg").argv[0]).toBe("az");
+});

@@ -287,6 +287,127 @@ Any ideas?
   test("the same command again is the second sample of its counters", () => {
     const text = "$ conntrack -S\ncpu=0 found=1 invalid=5\n$ conntrack -S\ncpu=0 found=1 invalid=9\n";
     expect(read(text).outputs.map(({ sample }) => sample)).toEqual([1, 2]);
+    const waiting = "$ conntrack -S | grep 'cpu=0'\ncpu=0 insert_failed=3\n$ sleep 10; conntrack -S | grep cpu=0\ncpu=0 insert_failed=9\n";
+    expect(read(waiting).outputs.map(({ sample }) => sample)).toEqual([1, 2]);
+  });
+
+  test("a search between two prompts found nothing; of several commands in a row nobody tells which printed nothing", () => {
+    const found = "$ lsmod | grep br_netfilter\n$ ip rule\n0:\tfrom all lookup local\n";
+    expect(read(found).outputs.map(({ command, text }) => [command, text.trim()])).toEqual([
+      ["lsmod | grep br_netfilter", ""],
+      ["ip rule", "0:\tfrom all lookup local"],
+    ]);
+    const named = "$ modprobe br_netfilter\n$ lsmod | grep br_netfilter\n$ iptables-save | grep KUBE\n$ ip rule\n0:\tfrom all lookup local\n";
+    expect(read(named).outputs.map(({ command }) => command)).toEqual(["iptables-save | grep KUBE", "ip rule"]);
+    expect(read("$ lsmod\n$ ip rule\n0:\tfrom all lookup local\n").outputs.map(({ command }) => command)).toEqual(["ip rule"]);
+  });
+
+  test("signs that name commands three times make every such line a heading, whatever stands between them", () => {
+    const text = `===== ip rule =====
+0:	from all lookup local
+===== lsmod | grep -E "br_netfilter|vxlan" =====
+vxlan 110592 0
+===== Link settings =====
+Speed: 25000Mb/s
+===== ethtool eno1 =====
+Link detected: yes
+===== kubectl exec dns-0 -- ip route =====
+default via 10.244.0.1 dev eth0
+===== sysctl -a --pattern "net.ipv4.ip_forward" =====
+net.ipv4.ip_forward = 1
+===== cat /etc/debian_version =====
+12.12
+`;
+    expect(commands(text)).toEqual([
+      ["ip rule", "0:\tfrom all lookup local"],
+      ['lsmod | grep -E "br_netfilter|vxlan"', "vxlan 110592 0"],
+      ["kubectl exec dns-0 -- ip route", "default via 10.244.0.1 dev eth0"],
+      ['sysctl -a --pattern "net.ipv4.ip_forward"', "net.ipv4.ip_forward = 1"],
+    ]);
+    // once is no habit: the line is part of what was printed
+    expect(commands("== ip rule ==\n0:\tfrom all lookup local\n== ethtool eno1 ==\nx\n")).toEqual([
+      ["ip rule", "0:\tfrom all lookup local\n== ethtool eno1 ==\nx"],
+    ]);
+  });
+
+  test.each([
+    ["lines of signs above and below", (command: string) => `--------\n${command}\n--------\n`],
+    ["such a box with signs inside", (command: string) => `############\n# ${command}\n############\n`],
+    ["a line of signs below", (command: string) => `\n${command}\n======\n`],
+    ["brackets", (command: string) => `[${command}]\n`],
+    ["numbers", (command: string) => `7. ${command}\n`],
+    ["a folded section", (command: string) => `<details><summary><code>${command}</code></summary>\n\n\`\`\`\n`, "```\n</details>\n"],
+    ["a word", (command: string) => `Command: ${command}\n`],
+    ["words before it", (command: string) => `>>> Output of: ${command}\n`],
+  ])("headings: %s", (_, heading, end = "") => {
+    const outputs = [
+      ["timedatectl", "System clock synchronized: no"],
+      ["ip rule", "0:\tfrom all lookup local"],
+      ["cat /etc/debian_version", "12.12"],
+      ["sysctl net.ipv4.ip_forward", "net.ipv4.ip_forward = 1"],
+    ] as const;
+    const text = outputs.map(([command, printed]) => `${heading(command)}${printed}\n${end}`).join("");
+    expect(commands(text)).toEqual(outputs.filter(([command]) => !command.startsWith("cat")));
+  });
+
+  test("outputs in JSON: a collector's own, by command, and what Ansible answers of each host", () => {
+    const route = "default via 10.0.0.1 dev eth0 ";
+    const rule = "0:\tfrom all lookup local\n";
+    const expected = [
+      ["ip route", route.trim()],
+      ["ip rule", rule.trim()],
+    ];
+    const listed = JSON.stringify(
+      {
+        node: "n1",
+        commands: [
+          { command: "ip route", stdout: route, stderr: "", rc: 0 },
+          { cmd: ["ip", "rule"], stdout_lines: [rule.trim()] },
+          { cmd: "id", stdout: "x" },
+        ],
+      },
+      null,
+      1,
+    );
+    expect(commands(listed)).toEqual(expected);
+    expect(read(listed).target).toBe("n1");
+    expect(read(listed).outputs[0]).toMatchObject({ exitCode: 0, file: "paste.txt!ip route" });
+    expect(commands(JSON.stringify({ "ip route": route, "ip rule": rule, version: "7" }))).toEqual(expected);
+    const answer = (host: string, cmd: string, stdout: string) => `changed: [${host}] => ${JSON.stringify({ changed: true, cmd, rc: 0, stdout })}\n`;
+    const play = `TASK [routes] ****\n${answer("n1", "ip route", route)}${answer("n2", "ip route", route)}\nTASK [rules] ****\n${answer("n1", "ip rule", rule)}`;
+    expect(commands(play)).toEqual(expected);
+    expect(pastedCaptures(play, "paste.txt", "paste.txt").map(({ target }) => target)).toEqual(["n1", "n2"]);
+    // what a single command prints in JSON stays its own
+    expect(commands(`$ ip -j rule\n${JSON.stringify([{ priority: 0, src: "all", table: "local" }])}\n`).map(([command]) => command)).toEqual(["ip -j rule"]);
+  });
+
+  test("steps to reproduce a fault are no headings", () => {
+    const text = `How to reproduce:
+1. sysctl -w net.ipv4.ip_forward=1
+2. ip route show
+3. iptables-save
+4. conntrack -L
+
+$ ip rule
+0:	from all lookup local
+`;
+    expect(commands(text)).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
+  });
+
+  test("a table's line of signs is no heading", () => {
+    const table =
+      "MS Name/IP address         Stratum Poll Reach LastRx Last sample\n===============================================================================\n^? 10.0.0.1                      0  10     0     -     +0ns[   +0ns] +/-    0ns";
+    expect(commands(`$ chronyc sources\n${table}\n$ ip rule\n0:\tfrom all lookup local\n`)).toEqual([
+      ["chronyc sources", table],
+      ["ip rule", "0:\tfrom all lookup local"],
+    ]);
+  });
+
+  test("what is printed flush right is no indented block", () => {
+    const clock =
+      "               Local time: Thu 2026-11-19 09:14:25 UTC\n                 RTC time: Thu 2026-11-19 09:14:25\nSystem clock synchronized: no\n              NTP service: active\n";
+    expect(read(`$ timedatectl\n${clock}`).outputs[0]?.text).toContain(clock);
+    expect(commands(clock)).toEqual([["timedatectl", clock.trim()]]);
   });
 
   test("comments and prose are no commands", () => {
@@ -304,6 +425,44 @@ describe("what is not ours", () => {
     );
     expect(capture?.outputs.map(({ command }) => command).sort()).toEqual(["ip route", "iptables-save"]);
     expect(causesOf(capture)[0]).toBe("kube-forward-before-cilium");
+  });
+
+  test("names of files may tell when they were written", async () => {
+    const [capture] = await readCaptures(
+      directory({
+        "ip_route_show_20261119-0914.txt": "default via 10.0.0.1 dev eth0\n",
+        "ls_-l__etc_cni_net.d_2026-11-19.txt": "total 4\n-rw-r--r-- 1 root root 292 Nov 12 19:00 10-flannel.conflist\n",
+        "dmesg.2026-11-19T09:14:20Z.log": "[    1.000000] x\n",
+        "journalctl -u kubelet --since 2026-11-19.txt": "Nov 19 09:14:00 n1 kubelet[1]: x\n",
+      }),
+    );
+    expect(capture?.outputs.map(({ command }) => command).sort()).toEqual([
+      "dmesg",
+      "ip route show",
+      "journalctl -u kubelet --since 2026-11-19",
+      "ls -l /etc/cni/net.d",
+    ]);
+  });
+
+  test("names of files hold what commands do: options with =, colons, commas, and paths of which the slashes are gone", async () => {
+    const clock = "               Local time: Thu 2026-11-19 09:14:25 UTC\nSystem clock synchronized: no\n              NTP service: inactive\n";
+    const [capture] = await readCaptures(
+      directory({
+        "timedatectl.txt": clock,
+        "kubectl_-n_kube-system_logs_kube-proxy-6bqlx_--tail=10.txt": "E1119 09:14:12.517702       1 reflector.go:166] x\n",
+        "proc_net_softnet_stat.txt": "00000001 00000000 00000000\n",
+        "cat__proc_sys_net_ipv4_ip_forward.txt": "1\n",
+        "etc-resolv.conf.txt": "nameserver 10.0.0.2\n",
+      }),
+    );
+    expect(capture?.outputs.map(({ command }) => command)).toEqual([
+      "cat /proc/sys/net/ipv4/ip_forward",
+      "cat /etc/resolv.conf",
+      "kubectl -n kube-system logs kube-proxy-6bqlx --tail=10",
+      "cat /proc/net/softnet_stat",
+      "timedatectl",
+    ]);
+    expect(capture?.outputs.at(-1)?.text).toBe(clock);
   });
 
   test("a file that is named after a command is its output, whatever its lines look like; what is a pod's or a neighbour's is not the node's", async () => {

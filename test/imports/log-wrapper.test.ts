@@ -18,6 +18,7 @@ describe("what stands around a line of a log is taken off", () => {
     ["Nov 21, 2026 @ 03:51:28.000\tnode1\tkernel: nf_conntrack: table full, dropping packet", "kernel: nf_conntrack: table full, dropping packet"],
     [`kube-proxy_1  | ${KLOG}`, KLOG],
     [`kube-proxy ${KLOG}`, KLOG],
+    [`  │   ${KLOG}`, KLOG],
     ["node1: [12345.678901] TCP: out of memory -- consider tuning tcp_mem", "[12345.678901] TCP: out of memory -- consider tuning tcp_mem"],
   ])("%s", (line, inner) => {
     expect(readTranscript(`Look:\n\n${line}\n`, "paste.txt").outputs.map(({ text }) => text.trim())).toEqual([inner]);

@@ -96,6 +96,10 @@ describe("the inside of a pod is not its node", () => {
   });
 });
 
+test.each(["# Pods don't have internet access", "# Pod to pod traffic", "## Containers cannot reach services"])("a title is no label: %s", (title) => {
+  expect(readTranscript([title, "", "```", "$ ip route", ...ROUTES, "```"].join("\n"), "x").outputs[0]?.command).toBe("ip route");
+});
+
 test("what stands above indented lines is a part of an output", () => {
   const pod = ["root@n1:~# kubectl describe pod cart", "Node:", "  n2", "Containers:", "  cart:", "    Image: cart:7", "root@n1:~# ip route", ...ROUTES];
   expect(commandsOf(pod)).toEqual([["n1", "kubectl describe pod cart", "ip route"]]);
@@ -112,8 +116,12 @@ test.each([
   ["CoreDNS pod log:", undefined],
   ["**Pod description**", undefined],
   ["### What happened", undefined],
+  ["# Pods cannot reach the internet", undefined],
+  ["# Inside the pod", { pod: true }],
   ["Expected behavior:", undefined],
   ["eth0:", undefined],
+  ["Pods lose network:", undefined],
+  ["The pod has:", { pod: true }],
   ["Ip:", undefined],
   ["    inet 10.9.0.17/24 scope global ens5", undefined],
 ])("label %s", (line, machine) => expect(ofLabel(line)).toEqual(machine));

@@ -61,6 +61,7 @@ describe("outputs that no command names", () => {
     ["forwarding entries", ["0a:1b:2c:3d:4e:5f dev flannel.1 dst 10.9.0.18 self permanent"], "bridge fdb show"],
     ["rules", ["-A FORWARD -m conntrack --ctstate INVALID -j DROP"], "iptables -S"],
     ["sockets of net-tools", ["tcp        0      0 10.9.0.17:44751   10.9.42.24:80   CLOSE_WAIT  9038/kube-proxy"], "netstat -anp"],
+    ["how full the maps of Cilium are", ['cilium_bpf_map_pressure   map_name="policy_00412"   1.000000'], "cilium-dbg metrics list -p bpf_map_pressure"],
     ["sockets of lsof", ["kube-prox 9038 root 14u IPv4 42992070 0t0 TCP 10.9.0.17:34014->10.9.0.66:http (CLOSE_WAIT)"], "lsof -nPi"],
     ["connections of IPVS", ["TCP 00:21  SYN_RECV    10.9.1.210:46740   10.9.3.9:9115   10.9.1.207:9115"], "ipvsadm -Lcn"],
     ["programs on interfaces", ["cilium_vxlan(10) tcx/ingress cil_from_overlay prog_id 309 link_id 3"], "bpftool net show"],
@@ -220,6 +221,20 @@ describe("what is around an output", () => {
     expect(outputsOf([PROSE, "", "    It is the one in the second rack.", "    The others are well.", ""])).toEqual([]);
   });
 
+  test("marks in front of each line are no part of the paste", () => {
+    const text = ["$ ip route", ...ROUTES, "", "$ ip rule", "0:\tfrom all lookup local"];
+    const read = (paste: readonly string[]) => outputsOf(paste).map(([command]) => command);
+    for (const mark of ["", "  ", "    ", "\t", "> ", "> > "]) expect([mark, ...read(text.map((line) => mark + line))]).toEqual([mark, "ip route", "ip rule"]);
+  });
+
+  test("a block may open behind the last words of a sentence", () => {
+    expect(outputsOf(["Could somebody look at this? ```$ ip route", ...ROUTES, "```", "It worked before."])[0]?.slice(0, 2)).toEqual([
+      "ip route",
+      `2: ${ROUTES[0]}`,
+    ]);
+    expect(outputsOf(["Here ```x``` is inline.", "", "And this is prose."])).toEqual([]);
+  });
+
   test("a person's word for nothing", () => {
     expect(outputsOf(["$ lsmod | grep br_netfilter", "(empty)", "$ ip route", ...ROUTES])[0]).toEqual(["lsmod | grep br_netfilter"]);
   });
@@ -236,6 +251,23 @@ describe("what is around an output", () => {
 });
 
 describe("around commands that are named", () => {
+  const USED = ["sockets: used 1131", "TCP: inuse 402 orphan 61 tw 8 alloc 811 mem 240"];
+  const FULL = "[4127.114301] TCP: out of memory -- consider tuning tcp_mem";
+
+  test.each([[["The kernel says:"]], [[""]], [["", "and in dmesg:", ""]]])(
+    "messages of the kernel behind an output and %j are a log of their own",
+    (between) => {
+      const paste = ["$ cat /proc/net/sockstat", ...USED, ...between, FULL];
+      expect(outputsOf(paste).map(([command]) => command)).toEqual(["cat /proc/net/sockstat", "dmesg"]);
+      expect(outputsOf(["```", ...paste, "```"]).map(([command]) => command)).toEqual(["cat /proc/net/sockstat", "dmesg"]);
+    },
+  );
+
+  test("messages of the kernel within a log, and at once behind an output, belong to what was printed", () => {
+    expect(outputsOf(["$ journalctl -k", "x", "", FULL]).map(([command]) => command)).toEqual(["journalctl -k"]);
+    expect(outputsOf(["$ cat /proc/net/sockstat", ...USED, FULL]).map(([command]) => command)).toEqual(["cat /proc/net/sockstat"]);
+  });
+
   const RULE = "5209:\tfrom all fwmark 0x4e20 lookup 77";
   const MAIN = "32766:\tfrom all lookup main";
 

@@ -32,6 +32,18 @@ const KNOWN: Readonly<Record<string, { readonly lost: string; readonly cause: st
     confidence: 0.85,
     reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
   },
+  "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": {
+    lost: "journalctl --no-pager -u chronyd",
+    cause: "clock-unsynchronized",
+    confidence: 0.65,
+    reason: "a person typed `timedatectl`, and nothing tells of chrony, which need not tell the kernel",
+  },
+  "clock-unsynchronized/fixtures/near-miss-asked-again-in-step": {
+    lost: "timedatectl",
+    cause: "clock-unsynchronized",
+    confidence: 0.65,
+    reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
+  },
   "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": {
     lost: "ip route",
     cause: "stale-pod-veth",

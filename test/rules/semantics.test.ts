@@ -98,8 +98,8 @@ describe("a match", () => {
     expect(said("{{ found.size() }} default route(s), {{ found.size() + 1 }} of {{ found.size() }} BGP peer(s) and 21 message(s).")).toBe(
       "1 default route, 2 of 1 BGP peer and 21 messages.",
     );
-    expect(said("{{ found.size() }} packet(s) were dropped, 2 packet(s) were, {{ found.size() }} entry(s) of it.")).toBe(
-      "1 packet was dropped, 2 packets were, 1 entry of it.",
+    expect(said("{{ found.size() }} packet(s) were dropped, 2 packet(s) were, {{ found.size() }} address(es) have none of 3 address(es).")).toBe(
+      "1 packet was dropped, 2 packets were, 1 address has none of 3 addresses.",
     );
     expect(said("Nothing(s) {{ found.size() }}.")).toBe("Nothing(s) 1.");
   });

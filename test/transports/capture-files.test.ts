@@ -278,9 +278,11 @@ describe("archives", () => {
       writeFileSync(path, bytes);
       return path;
     };
-    expect(await refusal(write(".tgz", whole.subarray(0, whole.length - 30)))).toMatch(/could not unpack it: unexpected end of file$/);
+    expect(await refusal(write(".tgz", whole.subarray(0, whole.length - 30)))).toMatch(
+      /could not unpack it: it is damaged, or was cut when it was copied \(unexpected end of file\)$/,
+    );
     expect(await refusal(write(".tar", (await tar(GOOD)).subarray(0, 700)))).toMatch(/could not unpack it: /);
-    expect(await refusal(write(".tgz", Buffer.from("not gzip at all")))).toMatch(/could not unpack it: incorrect header check$/);
+    expect(await refusal(write(".tgz", Buffer.from("not gzip at all")))).toMatch(/could not unpack it: .* \(incorrect header check\)$/);
     expect(await refusal(write(".tar", Buffer.alloc(2000, "x")))).toMatch(/could not unpack it: /);
     for (const suffix of [".tgz", ".tar"]) expect(await refusal(write(suffix, Buffer.alloc(0)))).toContain(suffix);
     expect(await refusal(await tgz([]))).toMatch(/there is no capture\.json in it$/);

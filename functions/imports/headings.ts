@@ -1,0 +1,102 @@
+import { commandLine } from "../facts/command.ts";
+import { tellsTime } from "../facts/date-output.ts";
+import { isKnown } from "./bundle.ts";
+import { commandNamed } from "./file-names.ts";
+import { isProse, isSentence } from "./prose.ts";
+
+/**
+ * Headings that scripts and careful people set above each output: signs on both sides or in front (`===== ip route =====`, `### ip route`, `+ ip route`,
+ * `[ip route]`, `2. ip route`), lines of signs above and below, a line of signs below, `<summary>`. Once a text names several commands so, all its headings are
+ * known by their signs, those that name nothing that netcheck reads as well: what stands below them is no part of the output above.
+ */
+export interface Headings {
+  /** By the index of its line what a heading names: a command, or "" for anything else. */
+  readonly words: ReadonlyMap<number, string>;
+  /** The indexes of the lines of signs that belong to them. */
+  readonly rulers: ReadonlySet<number>;
+}
+
+/** A single `#` begins a comment, or is root's prompt. */
+const BETWEEN = /^[ \t]{0,4}([=#*>:~@%-]{2,40}|\+{1,3}|\[[+*i!]\])[ \t]{1,4}(\S.{0,400}?)(?:[ \t]{1,4}([=#*<:~@%-])[=#*<:~@%-]{1,80})?:?[ \t]{0,4}$/;
+const BRACKETS = /^\[([a-z/][^\]]{1,400})\][ \t]{0,4}$/;
+const NUMBERED = /^[ \t]{0,4}\d{1,2}[.)] {1,4}(\S.{0,400})$/;
+const SUMMARY = /^[ \t]{0,8}(?:<details(?: open)?>)?[ \t]{0,4}<summary>(?:<(?:b|code|strong)>)?(.{1,400}?)(?:<\/(?:b|code|strong)>)?<\/summary>/i;
+const WORDED = /^[ \t]{0,4}(?:[Oo]utput of|[Cc]ommand|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?): {0,2}(\S.{0,400})$/;
+/** `ip route:`; an output's own lines end so as well, so that only what names a command counts. */
+const COLON = /^[ \t]{0,4}([a-z/][^\n]{1,200}):[ \t]{0,4}$/;
+const TYPED =
+  /^(?:sudo |cat |ls |tail |head |e?grep |sleep |kubectl |docker |crictl |systemctl |journalctl |rpm |dpkg |ps |mount|df|free|top |lsof |ping |curl |dig |nslookup |nc |arping |tcpdump |ethtool |hostname|uptime|date$|lspci|lscpu|sar |mpstat |vmstat|ipsec )/;
+const RULER = /^[ \t]{0,4}(?:[=#_~-]{5,200}|\*{5,200})[ \t]{0,4}$/;
+/** What stands behind it: when it ran, how it ended. */
+const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[T ]|\d{2}:\d{2}:\d{2}|rc\b|exit\b|status\b)[^()[\]]{0,40}[)\]]?$/;
+const FILE = /^[^\s/]{2,120}\.(?:txt|log|out)$/;
+/** What people put around a command in a heading. */
+const BEFORE =
+  /^(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|[Cc]ommand|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/;
+const QUOTED = /^([`"'])(.{1,400})\1:?$/;
+
+interface Found {
+  readonly line: number;
+  readonly signs: string;
+  readonly words: string;
+  readonly rulers: readonly number[];
+}
+
+/** How many different commands must stand in the same signs before these make a heading. */
+const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1 };
+
+/** Finds the headings of a text. Pure, total, linear. */
+export function headingsOf(lines: readonly string[]): Headings {
+  const found = alone(lines.flatMap((_, i) => headingAt(lines, i) ?? []));
+  const known = new Map<string, Set<string>>();
+  for (const { signs, words } of found) if (words !== "") known.set(signs, (known.get(signs) ?? new Set()).add(words));
+  const headings = found.filter(({ signs }) => (known.get(signs)?.size ?? 0) >= (HABIT[signs] ?? 3));
+  return { words: new Map(headings.map(({ line, words }) => [line, words])), rulers: new Set(headings.flatMap(({ rulers }) => rulers)) };
+}
+
+/** One line of output between two headings has lines of signs above and below as well, but those are theirs. */
+function alone(found: readonly Found[]): readonly Found[] {
+  const taken = new Set(found.flatMap(({ words, rulers }) => (words === "" ? [] : rulers)));
+  return found.filter(({ words, rulers }) => {
+    if (words !== "") return true;
+    if (rulers.some((line) => taken.has(line))) return false;
+    for (const line of rulers) taken.add(line);
+    return true;
+  });
+}
+
+function headingAt(lines: readonly string[], line: number): Found | undefined {
+  const text = lines[line] ?? "";
+  if (text.length > 500 || text.trim() === "" || RULER.test(text)) return undefined;
+  const [above, below] = [line - 1, line + 1].map((i) => RULER.test(lines[i] ?? ""));
+  const bare = text.trim().replace(/^[#*|=-]{1,4} {1,4}|(?: {1,4}[#*|=-]{1,4})$/g, "");
+  if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };
+  if (below && (lines[line - 1] ?? "").trim() === "") return { line, signs: "under", words: commandIn(bare), rulers: [line + 1] };
+  const [, before, between, behind = ""] = BETWEEN.exec(text) ?? [];
+  const signs = before === undefined ? undefined : `${before} ${behind}`;
+  const others = (
+    [
+      ["[]", BRACKETS],
+      // steps to reproduce a fault are numbered as well: a heading has its output right below
+      ...(isStep(lines[line + 1] ?? "") ? [] : [["1.", NUMBERED] as const]),
+      ["Command:", WORDED],
+      [":", COLON],
+      ["<summary>", SUMMARY],
+    ] as const
+  ).map(([name, pattern]) => [name, pattern.exec(text)?.[1]] as const);
+  const [name, words] = [[signs, between] as const, ...others].find(([, inside]) => inside !== undefined) ?? [];
+  if (name === undefined || words === undefined) return undefined;
+  const command = commandIn(words);
+  return name === ":" && command === "" && !TYPED.test(words) ? undefined : { line, signs: name, words: command, rulers: [] };
+}
+
+/** True for what stands below a step that tells what to do: nothing, the next step, a remark. */
+const isStep = (next: string): boolean => next.trim() === "" || NUMBERED.test(next) || isSentence(next);
+
+/** The command that these words are, the node's or a pod's; "" if they are none that netcheck reads. */
+function commandIn(words: string): string {
+  // `head -n 500 *` and `tail` name the file
+  const named = FILE.test(words.trim()) ? commandNamed(words.trim()).find(isKnown) : undefined;
+  const command = named ?? words.trim().replace(BEFORE, "").replace(AFTER, "").replace(QUOTED, "$2").replace(/:$/, "");
+  return /^[a-z/]/.test(command) && !isProse(command) && (isKnown(command) || tellsTime(command) || commandLine(command).foreign) ? command : "";
+}

@@ -1,0 +1,363 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { pack } from "tar-stream";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Capture, Output } from "../../functions/facts/capture.ts";
+import { readCaptures } from "../../functions/imports/index.ts";
+import { diagnose } from "../../functions/rules/diagnose.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+
+/** Bundles of the collectors that name files and not commands, in the layout that their scripts have: a known fault must be found in each, and the node and time told. */
+
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+const catalogue = loadCatalogue(runbooks, { tolerant: true });
+const s2 = await readCaptureFiles(`${runbooks}rules/kube-forward-before-cilium/fixtures/capture-s2-fault`);
+const s4 = await readCaptureFiles(`${runbooks}rules/bridge-netfilter-off/fixtures/capture-s4-fault`);
+const textOf = (capture: Capture, command: string): string => (capture.outputs.find((output) => output.command === command) as Output).text;
+
+const scratch = mkdtempSync(join(tmpdir(), "netcheck-collectors-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+let count = 0;
+
+type Files = Readonly<Record<string, string>>;
+
+function directory(files: Files): string {
+  const root = join(scratch, String(++count));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(root, dirname(name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return root;
+}
+
+async function archive(name: string, files: Files, compress: (tar: Buffer) => Buffer): Promise<string> {
+  const tar = pack();
+  for (const [entry, text] of Object.entries(files)) tar.entry({ name: entry }, text);
+  tar.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of tar) chunks.push(chunk as Buffer);
+  const path = join(scratch, String(++count), name);
+  mkdirSync(dirname(path));
+  writeFileSync(path, compress(Buffer.concat(chunks)));
+  return path;
+}
+
+const causesOf = (capture: Capture | undefined) => diagnose(capture as Capture, catalogue, "x", () => 0).causes.map(({ rule }) => rule);
+const commandsOf = (capture: Capture | undefined) => capture?.outputs.map(({ command }) => command);
+
+const save = textOf(s2, "iptables-save -c");
+const bridge = `${textOf(s4, "sysctl net.bridge")}net.ipv4.ip_forward = 1\nnet.netfilter.nf_conntrack_count = 5\nnet.netfilter.nf_conntrack_max = 262144\n`;
+const nowAndBefore = "[Sat Nov 21 03:50:01 2026] nf_conntrack: nf_conntrack: table full, dropping packet\n";
+
+test("Rancher: names without an ending, the time of `date`; a log before the last start is left out", async () => {
+  const top = "node5-2026-11-21_03_52_11";
+  const [capture, ...others] = await readCaptures(
+    await archive(
+      `${top}.tar.gz`,
+      {
+        [`${top}/systeminfo/hostname`]: "node5\n",
+        [`${top}/systeminfo/date`]: "Sat Nov 21 03:52:11 UTC 2026\n",
+        [`${top}/systeminfo/dmesg`]: nowAndBefore,
+        [`${top}/systeminfo/sysctla`]: bridge,
+        [`${top}/networking/iptablessave`]: save,
+        [`${top}/networking/ip6tablessave`]: "",
+        [`${top}/networking/iptablesnat`]: textOf(s4, "iptables -t nat -nvL"),
+        [`${top}/networking/ipaddrshow`]: textOf(s2, "ip addr"),
+        [`${top}/networking/cni/10-canal.conflist`]: "{}",
+        [`${top}/rke2/podlogs/kube-system-kube-proxy-node5`]: "I1121 03:51:00.000000 1 server.go:1] x\n",
+        [`${top}/rke2/podlogs/kube-system-kube-proxy-node5-previous`]: "E1120 03:51:00.000000 1 proxier.go:1] x\n",
+      },
+      gzipSync,
+    ),
+  );
+  expect(others).toEqual([]);
+  expect(capture).toMatchObject({ target: "node5", transport: "rancher-log-collector", startedAt: "2026-11-21T03:52:11.000Z" });
+  expect(commandsOf(capture)?.sort()).toEqual([
+    "cat /etc/cni/net.d/10-canal.conflist",
+    "dmesg -T",
+    "ip addr show",
+    "ip6tables-save",
+    "iptables --numeric --verbose --list --table nat",
+    "iptables-save",
+    "kubectl logs --all-containers kube-proxy-node5",
+    "sysctl -a",
+  ]);
+  // 130 seconds before
+  expect(causesOf(capture).sort()).toEqual(["conntrack-table-full", "kube-forward-before-cilium"]);
+});
+
+test("AKS: JSON of ip, two outputs in one file, copies of the node's files; what a wrong command said is no output", async () => {
+  const listing = `${textOf(s2, "conntrack -L")}cpu=0\tfound=1 invalid=5 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0\n`;
+  const [capture] = await readCaptures(
+    directory({
+      "collect/ip_4_addr.json": "[]",
+      "collect/ip_6_addr.json": 'Error: either "dev" is duplicate, or "all" is a garbage.\n',
+      "collect/conntrack.txt": listing,
+      "collect/ss.txt": "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port\nTotal: 2\nTCP:   9 (estab 0, closed 9, orphaned 4, timewait 0)\n",
+      "collect/iptables.txt": textOf(s2, "iptables -t filter -nvL FORWARD"),
+      "collect/sysctl.txt": bridge,
+      "collect/proc/net/softnet_stat": "00000001 00000000\n",
+      "etc/hostname": "aks-pool1-000002\n",
+      "var/log/syslog": "Nov 21 03:50:01 aks-pool1-000002 kernel: x\n",
+    }),
+  );
+  expect(capture).toMatchObject({ target: "aks-pool1-000002", transport: "aks-log-collector" });
+  const outputs = new Map(capture?.outputs.map((output) => [output.command, output.text]));
+  expect([...outputs.keys()]).not.toContain("ip -6 -d -j addr show");
+  expect([...outputs.keys()]).toEqual(expect.arrayContaining(["ip -4 -d -j addr show", "cat /proc/net/softnet_stat", "cat /var/log/syslog", "ss -s"]));
+  expect(outputs.get("conntrack -L")).not.toContain("cpu=0");
+  // at its place in the file
+  expect(
+    outputs
+      .get("conntrack -S")
+      ?.split("\n")
+      .findIndex((line) => line.startsWith("cpu=0")),
+  ).toBe(listing.split("\n").findIndex((line) => line.startsWith("cpu=0")));
+});
+
+describe("calicoctl", () => {
+  test("node diags", async () => {
+    const [capture] = await readCaptures(
+      await archive(
+        "diags-20261121_035200.tar.gz",
+        {
+          "diagnostics/date": "Sat Nov 21 03:52:00 UTC 2026\n",
+          "diagnostics/hostname": "node6\n",
+          "diagnostics/ipv4_tables": save,
+          "diagnostics/ipv4_route": "default via 10.0.0.1 dev eth0\n",
+        },
+        gzipSync,
+      ),
+    );
+    expect(capture).toMatchObject({ target: "node6", transport: "calico-diags", startedAt: "2026-11-21T03:52:00.000Z" });
+    expect(causesOf(capture)).toEqual(["kube-forward-before-cilium"]);
+  });
+
+  test("cluster diags: each node is a capture of its own", async () => {
+    const top = "calico-diagnostics-20261121_035200";
+    const captures = await readCaptures(
+      directory({
+        [`${top}/nodes/worker-a/iptables-nft-save.txt`]: save,
+        [`${top}/nodes/worker-a/ip-addr.txt`]: textOf(s2, "ip addr"),
+        [`${top}/nodes/worker-b/ip-route.txt`]: "default via 10.0.0.1 dev eth0\n",
+        [`${top}/cluster/kubernetes/nodes.txt`]: "NAME STATUS\n",
+      }),
+    );
+    expect(captures.map(({ target }) => target)).toEqual(["worker-a", "worker-b"]);
+    expect(captures.map(causesOf)).toEqual([["kube-forward-before-cilium"], []]);
+  });
+});
+
+test("supportconfig: sections with their headers, other namespaces apart, missing programs, the time", async () => {
+  const header = (kind: string, subject: string, text: string) => `#==[ ${kind} ]${"=".repeat(30)}#\n# ${subject}\n${text}\n\n`;
+  const network = [
+    "=====\n  Support Utilities - Supportconfig\n=====\n\n",
+    header("Command", "/sbin/ip addr", textOf(s2, "ip addr")),
+    header("Command", "/usr/sbin/iptables-save -t filter", save),
+    header("Command", "ipvsadm -Ln", "ERROR: Command not found or not executable"),
+    header("Configuration File", "/etc/resolv.conf", "nameserver 10.0.0.2"),
+    header("Configuration File", "/etc/host.conf - File not found", ""),
+  ].join("");
+  const files = {
+    "scc_node8_261121_0352/basic-environment.txt":
+      header("Command", "/bin/date", "Sat Nov 21 03:52:00 UTC 2026") +
+      header("Command", "/bin/uname -a", "Linux node8 6.4.0-150600.23-default #1 SMP x86_64 GNU/Linux"),
+    "scc_node8_261121_0352/network.txt": network,
+    "scc_node8_261121_0352/network-web.txt": header("Command", "/sbin/ip netns exec web /sbin/ip route", "default via 10.9.9.9 dev eth0"),
+    "scc_node8_261121_0352/boot.txt": header("Command", "/bin/dmesg -T", nowAndBefore),
+  };
+  const [capture] = await readCaptures(directory(files));
+  expect(capture).toMatchObject({ target: "node8", transport: "supportconfig", startedAt: "2026-11-21T03:52:00.000Z" });
+  const outputs = new Map(capture?.outputs.map((output) => [output.command, output]));
+  expect([...outputs.keys()]).toEqual(expect.arrayContaining(["ip addr", "iptables-save -t filter", "cat /etc/resolv.conf", "dmesg -T"]));
+  expect([...outputs.keys()]).not.toContain("ip route");
+  expect(outputs.get("ipvsadm -Ln")).toMatchObject({ exitCode: 127, text: "" });
+  expect(outputs.get("cat /etc/resolv.conf")?.text.trim()).toBe("nameserver 10.0.0.2");
+  const causes = diagnose(capture as Capture, catalogue, "x", () => 0).causes;
+  expect(causes.map(({ rule }) => rule).sort()).toEqual(["conntrack-table-full", "kube-forward-before-cilium"]);
+  for (const { file, line, text } of causes.flatMap(({ evidence }) => evidence)) {
+    expect(
+      files[file as keyof typeof files]
+        .split("\n")
+        .slice(line - 1)
+        .join("\n"),
+    ).toContain(text.trim());
+  }
+});
+
+describe("cilium bugtool without the frame of Markdown, as it is by default", () => {
+  const top = "cilium-bugtool-20261121-035200.312+0000-UTC-1234567";
+  const page = (command: string) => `${top}/cmd/${command.replaceAll(/[/ ]/g, "-")}.md`;
+
+  test("the names of the pages tell the commands", async () => {
+    const commands = [
+      "ip -4 route show table 254",
+      "cilium-dbg status --verbose",
+      "dmesg --time-format=iso",
+      "bpftool map dump pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2",
+      "bpftool cgroup tree /run/cilium/cgroupv2",
+      "cat /etc/resolv.conf",
+      "iptables-nft-save -c",
+      "ip6tables-legacy-save -c",
+      "ss -t -p -a -i -s",
+      "tc filter show dev lxc_health",
+      "sysctl -a",
+      "ip a",
+    ];
+    const [capture] = await readCaptures(directory(Object.fromEntries([...commands.map((command) => [page(command), "x\n"]), [page("hostname"), "node2\n"]])));
+    expect(commandsOf(capture)?.sort()).toEqual(commands.sort());
+    expect(capture).toMatchObject({ target: "node2", transport: "cilium-sysdump", startedAt: "2026-11-21T03:52:00Z" });
+  });
+
+  test("in a sysdump, the agent's log and its CNI files go with its pod", async () => {
+    const log = 'time="2026-11-21T03:51:00Z" level=warning msg="x" subsys=daemon\n';
+    const captures = await readCaptures(
+      directory({
+        "cilium-sysdump-1/cilium-bugtool-cilium-abcde-20261121-035200/cmd/ip-a.md": textOf(s2, "ip addr"),
+        "cilium-sysdump-1/cilium-bugtool-cilium-fghij-20261121-035200/cmd/ip-a.md": textOf(s2, "ip addr"),
+        "cilium-sysdump-1/logs-cilium-abcde-cilium-agent-20261121-035200.log": log,
+        "cilium-sysdump-1/logs-cilium-abcde-cilium-agent-20261121-035200-prev.log": log,
+        "cilium-sysdump-1/cniconf-cilium-fghij-05-cilium.conflist-20261121-035200.txt": "{}",
+      }),
+    );
+    expect(captures.map(({ target, outputs }) => [target, outputs.map(({ command }) => command)])).toEqual([
+      ["cilium-abcde", ["ip a", "kubectl logs cilium-abcde -c cilium-agent"]],
+      ["cilium-fghij", ["ip a", "cat /etc/cni/net.d/05-cilium.conflist"]],
+    ]);
+  });
+
+  test("a first line that begins with # is the output's own; a note of a failure is none of its lines", async () => {
+    const [capture] = await readCaptures(
+      directory({
+        [page("iptables-save -c")]: save,
+        [page("ip a")]: textOf(s2, "ip addr"),
+        [page("ip6tables-save -c")]: "bash: line 1: ip6tables-save: command not found\n> Error while running 'ip6tables-save -c':  exit status 127\n\n",
+      }),
+    );
+    expect(causesOf(capture)).toEqual(["kube-forward-before-cilium"]);
+    expect(capture?.outputs.find(({ command }) => command === "ip6tables-save -c")).toMatchObject({ exitCode: 127 });
+    expect(capture?.outputs.some(({ text }) => text.includes("Error while running"))).toBe(false);
+  });
+});
+
+describe("EKS log collector", () => {
+  const files = {
+    "./networking/iptables-save.txt": textOf(s4, "iptables-save"),
+    "./networking/ethtool.txt": "Interface lo\nno stats available\n\n\nInterface eth0\nNIC statistics:\n     conntrack_allowance_exceeded: 0\n\n\n",
+    "./networking/ipvsadm.txt":
+      "add:service/server \tprotocol \tvirtual-server\n-A -t ip-10-100-0-1.ec2.internal:https -s rr\nIP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port CPS\n  -> RemoteAddress:Port\nTCP  10.100.0.1:443 0\n\nIP Virtual Server version 1.2.1 (size=4096)\nTCP  10.100.0.1:443 4\n",
+    "./networking/ipset.txt": "Name: KUBE-CLUSTER-IP\nType: hash:ip,port\nMembers:\n\ncreate KUBE-CLUSTER-IP hash:ip,port family inet\n",
+    "./sysctls/sysctl_all.txt": "net.netfilter.nf_conntrack_count = 5\nnet.netfilter.nf_conntrack_max = 262144\n",
+    "./kernel/dmesg.current": "[862421.123000] nf_conntrack: nf_conntrack: table full, dropping packet\n",
+    "./kernel/dmesg.human.current": nowAndBefore,
+    "./system/instance-id.txt": "i-0123456789abcdef0\n",
+  };
+
+  test("the archive's name tells the time, and the statistics of each card are its own", async () => {
+    const [capture] = await readCaptures(await archive("eks_i-0123456789abcdef0_2026-11-21_0352-UTC_0.7.8.tar.gz", files, gzipSync));
+    expect(capture?.startedAt).toBe("2026-11-21T03:52:00Z");
+    expect(commandsOf(capture)?.sort()).toEqual([
+      "dmesg -T",
+      "ethtool -S eth0",
+      "ethtool -S lo",
+      "ipset --list",
+      "ipset --save",
+      "iptables-save",
+      "ipvsadm --list --numeric --rate",
+      "sysctl -a",
+    ]);
+    expect(causesOf(capture)).toContain("conntrack-table-full");
+  });
+
+  test("unpacked, with no time told, an old message is no cause; the collector's last call of the API server tells one", async () => {
+    expect(causesOf((await readCaptures(directory(files)))[0])).not.toContain("conntrack-table-full");
+    const curled = "curling https://x (4 of 5) 2026-11-21T03:51:59.123UTC\n\n\nok\ncurling https://x (5 of 5) 2026-11-21T03:52:07.123UTC\n";
+    const [capture] = await readCaptures(directory({ ...files, "./networking/curl_api_server.txt": curled }));
+    expect(capture?.startedAt).toBe("2026-11-21T03:52:07Z");
+  });
+});
+
+test("kubectl cluster-info dump: the agents' logs, by the node that each ran on", async () => {
+  const pods = { items: [{ metadata: { name: "kube-proxy-abcde" }, spec: { nodeName: "worker-a" } }, { metadata: {} }, null] };
+  const log =
+    "==== START logs for container kube-proxy of pod kube-system/kube-proxy-abcde ====\nI1121 03:51:00.000000 1 server.go:1] x\n==== END logs for container kube-proxy of pod kube-system/kube-proxy-abcde ====\n";
+  const captures = await readCaptures(
+    directory({
+      "nodes.json": "{}",
+      "kube-system/pods.json": JSON.stringify(pods),
+      "kube-system/kube-proxy-abcde/logs.txt": log,
+      // which node it ran on is not told
+      "kube-system/kube-proxy-zzzzz/logs.txt": log,
+      "default/pods.json": "{",
+    }),
+  );
+  expect(captures.map(({ target, outputs }) => [target, outputs.map(({ command, text }) => [command, text.trim()])])).toEqual([
+    ["worker-a", [["kubectl logs -n kube-system kube-proxy-abcde", "I1121 03:51:00.000000 1 server.go:1] x"]]],
+  ]);
+});
+
+describe("archives", () => {
+  const files = {
+    "sos/sos_commands/networking/ip_route": "default via 10.0.0.1 dev eth0\n",
+    "sos/hostname": "sos_commands/host/hostname",
+    "sos/sos_commands/host/hostname": "node9\n",
+  };
+
+  test("zstd; a name without an end; a link that a zip holds as a text", async () => {
+    for (const path of [
+      await archive("sos.tar.zst", files, zstdCompressSync),
+      await archive("download", files, gzipSync),
+      await archive("download2", files, (tar) => tar),
+    ]) {
+      expect((await readCaptures(path))[0]).toMatchObject({ target: "node9", transport: "sosreport" });
+    }
+  });
+
+  test("what cannot be read is told in plain words", async () => {
+    await expect(readCaptures(await archive("x.tar.bz2", files, (tar) => tar))).rejects.toThrow(/compressed with bzip2.*unpack it first/);
+    await expect(readCaptures(await archive("x.tgz", files, (tar) => gzipSync(tar).subarray(0, 150)))).rejects.toThrow(
+      /it is damaged, or was cut when it was copied/,
+    );
+    await expect(readCaptures(await archive("x.tar.xz.gpg", files, () => Buffer.from("\x85\x02")))).rejects.toThrow(/it is encrypted.*decrypt it first/);
+    await expect(readCaptures(directory({ "x/namespaces/openshift-sdn/pods/a.yaml": "{}" }))).rejects.toThrow(
+      /must-gather of OpenShift.*A sosreport of the node does/,
+    );
+  });
+});
+
+describe("bundles of several nodes in one folder", () => {
+  const route = (gateway: string) => `default via ${gateway} dev eth0\n`;
+
+  test("each is a node of its own, of whatever kind; notes beside them are passed over", async () => {
+    const captures = await readCaptures(
+      directory({
+        "case/eks_i-0123456789abcdef0_2026-11-21_0352-UTC_0.7.8/networking/iproute.txt": route("10.0.0.1"),
+        "case/eks_i-0123456789abcdef0_2026-11-21_0352-UTC_0.7.8/sysctls/sysctl_all.txt": bridge,
+        "case/eks_i-0fedcba9876543210_2026-11-21_0355-UTC_0.7.8/networking/iproute.txt": route("10.0.1.1"),
+        "case/eks_i-0fedcba9876543210_2026-11-21_0355-UTC_0.7.8/sysctls/sysctl_all.txt": bridge,
+        "case/sosreport-n3/sos_commands/networking/ip_route": route("10.0.2.1"),
+        "case/sosreport-n3/sos_commands/host/hostname": "n3\n",
+        "case/README.txt": "three nodes\n",
+      }),
+    );
+    expect(captures.map(({ target, startedAt, outputs }) => [target, startedAt, outputs.length])).toEqual([
+      ["i-0123456789abcdef0", "2026-11-21T03:52:00Z", 2],
+      ["i-0fedcba9876543210", "2026-11-21T03:55:00Z", 2],
+      ["n3", undefined, 1],
+    ]);
+  });
+
+  test("names that begin with a slash", async () => {
+    await expect(readCaptures(await archive("x.tgz", { "/etc/a": "x", "b/c": "x" }, gzipSync))).rejects.toThrow(/it is not a capture/);
+  });
+
+  test("archives in an archive are told by name", async () => {
+    await expect(readCaptures(directory({ "sos-collector/sosreport-n1-2026.tar.xz": "x", "sos-collector/sosreport-n2-2026.tar.xz": "x" }))).rejects.toThrow(
+      /other archives lie in it, such as sosreport-n1-2026\.tar\.xz: unpack it, and name those/,
+    );
+  });
+});

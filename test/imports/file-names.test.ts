@@ -1,0 +1,95 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Capture } from "../../functions/facts/capture.ts";
+import { readCaptures } from "../../functions/imports/index.ts";
+
+/** What the names of files in a folder tell: the command, which of two moments, and when. */
+
+const scratch = mkdtempSync(join(tmpdir(), "netcheck-names-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+let count = 0;
+
+async function read(files: Readonly<Record<string, string | Buffer>>): Promise<Capture> {
+  const root = join(scratch, String(++count));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(root, dirname(name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return (await readCaptures(root))[0] as Capture;
+}
+const samplesOf = async (files: Readonly<Record<string, string>>): Promise<unknown[]> =>
+  (await read(files)).outputs.map(({ command, sample, text }) => [command, sample, text.trim()]);
+const nic = (dropped: number): string => `NIC statistics:\n     rx_out_of_buffer: ${dropped}\n`;
+
+describe("a folder of saved outputs", () => {
+  test.each([
+    ["cat _proc_sys_net_netfilter_nf_conntrack_count", "cat /proc/sys/net/netfilter/nf_conntrack_count", "412\n"],
+    ["cat__proc_sys_net_ipv4_conf_all_rp_filter", "cat /proc/sys/net/ipv4/conf/all/rp_filter", "1\n"],
+    ["proc_sys_net_ipv4_ip_forward", "cat /proc/sys/net/ipv4/ip_forward", "0\n"],
+    ["cat _var_lib_kubelet_config.yaml", "cat /var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\nresolvConf: /etc/resolv.conf\n"],
+    ["cat _run_systemd_resolve_resolv.conf", "cat /run/systemd/resolve/resolv.conf", "nameserver 10.0.0.1\n"],
+    ["ls -la _etc_cni_net.d", "ls -la /etc/cni/net.d", "total 8\n-rw------- 1 root root 612 Nov  9 10:40 10-calico.conflist\n"],
+    [
+      "tail_-n_12__var_log_aws-routed-eni_ipamd.log",
+      "tail -n 12 /var/log/aws-routed-eni/ipamd.log",
+      '{"level":"info","ts":"2026-11-20T14:11:02.112Z","msg":"x"}\n',
+    ],
+  ])("%s is the output of %s", async (name, command, text) =>
+    expect((await read({ [`${name}.txt`]: text })).outputs.map((output) => output.command)).toEqual([command]),
+  );
+
+  test.each([
+    ["ethtool -S enp65s0f0np0.txt", "ethtool -S enp65s0f0np0-2.txt"],
+    ["ethtool_-S_enp65s0f0np0_1.txt", "ethtool_-S_enp65s0f0np0_2.txt"],
+    ["ethtool -S enp65s0f0np0 (1).txt", "ethtool -S enp65s0f0np0 (2).txt"],
+    ["ethtool-S-enp65s0f0np0-t0.log", "ethtool-S-enp65s0f0np0-t1.log"],
+    ["ethtool -S enp65s0f0np0 before.txt", "ethtool -S enp65s0f0np0 after.txt"],
+  ])("%s and %s are two samples", async (first, second) => {
+    const samples = (await read({ [first]: nic(5), [second]: nic(9) })).outputs.map(({ sample, text }) => [sample, text.trim()]);
+    expect(samples).toEqual([
+      [1, nic(5).trim()],
+      [2, nic(9).trim()],
+    ]);
+  });
+
+  test("numbers that belong to the command, other ports and other states are no samples", async () => {
+    expect(await samplesOf({ "ethtool -S bond0.1.txt": nic(1), "ethtool -S bond0.2.txt": nic(2) })).toEqual([
+      ["ethtool -S bond0.1", 1, nic(1).trim()],
+      ["ethtool -S bond0.2", 1, nic(2).trim()],
+    ]);
+    const route = "default via 10.0.0.1 dev eth1\n";
+    expect(await samplesOf({ "ip route show table 1.txt": route, "ip route show table 2.txt": route })).toEqual([
+      ["ip route show table 1", 1, route.trim()],
+      ["ip route show table 2", 1, route.trim()],
+    ]);
+  });
+
+  test("`date` among them tells when they were collected", async () => {
+    const dmesg = { "dmesg_-T.txt": "[Fri Nov 20 14:12:01 2026] x\n" };
+    expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 14:12:31 UTC 2026\n" })).startedAt).toBe("2026-11-20T14:12:31.000Z");
+    expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 15:12:31 CET 2026\n" })).startedAt).toBeUndefined();
+    const index = "file\tnetns\trc\tseconds\tcommand\ndate.txt\t-\t0\t0.001\tdate -u\ndmesg_-T.txt\t-\t0\t0.002\tdmesg -T\n";
+    expect((await read({ ...dmesg, "INDEX.tsv": index, "date.txt": "Fri Nov 20 14:12:31 UTC 2026\n" })).startedAt).toBe("2026-11-20T14:12:31.000Z");
+  });
+
+  test("files that were packed one by one are unpacked, and what is damaged tells nothing", async () => {
+    const route = "default via 10.0.0.1 dev eth0\n";
+    const files = { "ip_route.txt.gz": gzipSync(route), "ip_rule.txt.gz": Buffer.from("no gzip"), "ip_neigh.txt": "10.0.0.1 dev eth0 FAILED\n" };
+    expect((await read(files)).outputs.map(({ command, text }) => [command, text])).toContainEqual(["ip route", route]);
+  });
+
+  test("files without an extension are read where their names are commands", async () => {
+    const files = { "ip_-s_link": "1: lo: <LOOPBACK,UP> mtu 65536\n", "03_ip_rule": "0:\tfrom all lookup local\n", Makefile: "all:\n", "route.pcap": "x" };
+    expect((await read(files)).outputs.map(({ command }) => command)).toEqual(["ip rule", "ip -s link"]);
+  });
+
+  test("so does a prompt in a pasted text", async () => {
+    const text = "root@node1:~# date\nFri Nov 20 14:12:31 UTC 2026\nroot@node1:~# ip rule\n0:\tfrom all lookup local\n";
+    const path = join(scratch, "paste.txt");
+    writeFileSync(path, text);
+    expect((await readCaptures(path))[0]?.startedAt).toBe("2026-11-20T14:12:31.000Z");
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { commandLine } from "../../functions/facts/command.ts";
+import { toldByDate } from "../../functions/facts/date-output.ts";
+import { withoutHostPrefix } from "../../functions/imports/host-prefix.ts";
+import { pastedCaptures } from "../../functions/imports/index.ts";
+
+/** Commands that run on a machine from elsewhere. */
+
+describe("the command behind", () => {
+  test.each([
+    "ansible node1 -b -m shell -a 'ip rule'",
+    "aws ssm start-session --target i-0abc --document-name AWS-StartInteractiveCommand --parameters command='ip rule'",
+    "aws ssm send-command --document-name AWS-RunShellScript --parameters 'commands=[\"ip rule\"]'",
+    "gcloud compute ssh node1 --zone europe-west1-b --command 'ip rule'",
+    "gcloud compute ssh node1 --command='ip rule'",
+    "vagrant ssh node1 -c 'sudo ip rule'",
+    "multipass exec node1 -- sudo ip rule",
+    "lxc exec node1 -- ip rule",
+    "kubectl node-shell node1 -- ip rule",
+    "kubectl exec -n default node-debugger-node1-x7k2p -- chroot /host ip rule",
+    "time ip rule",
+  ])("%s", (line) => expect(commandLine(line)).toMatchObject({ argv: ["ip", "rule"], foreign: false, filtered: false }));
+
+  test.each(["(tcpdump in the background)", "ansible node1 -m ping", "gcloud compute ssh node1", "vagrant status", "lxc list", "aws ssm describe-sessions"])(
+    "%s runs none",
+    (line) => expect(commandLine(line).argv[0]).toBe(line.split(" ")[0]),
+  );
+
+  test("a pod that nobody knows to be in the node's network is none of its", () =>
+    expect(commandLine("kubectl exec my-debugger-x7k2p -- ip rule").foreign).toBe(true));
+});
+
+test("Ansible's first line is none of the command's, and where two machines answered the text stays", () => {
+  const one = "node1 | CHANGED | rc=0 >>\n0:\tfrom all lookup local\n";
+  expect(withoutHostPrefix("ansible node1 -m shell -a 'ip rule'", one)).toBe("\n0:\tfrom all lookup local\n");
+  const two = `${one}node2 | CHANGED | rc=0 >>\n0:\tfrom all lookup local\n`;
+  expect(withoutHostPrefix("ansible all -m shell -a 'ip rule'", two)).toBe(two);
+});
+
+test("the same command on two machines, asked from a third, is not asked twice of one", () => {
+  const ask = (line: string, address: string): string => `me@laptop:~$ ${line}\ndefault via ${address} dev eth0\n`;
+  const text = [
+    ask("kubectl debug node/w1 -it --image=busybox -- chroot /host ip route", "10.0.1.1"),
+    ask("kubectl debug node/w2 -it --image=busybox -- chroot /host ip route", "10.0.2.1"),
+    ask("multipass exec w3 -- ip route", "10.0.3.1"),
+  ].join("");
+  expect(pastedCaptures(text, "paste.txt", "paste.txt").map(({ outputs }) => outputs.map(({ sample }) => sample))).toEqual([[1], [1], [1]]);
+});
+
+test("`date` tells the time from wherever it is asked, but not a pod's", () => {
+  const at = (command: string): string | undefined => toldByDate([{ command, text: "Fri Nov 20 14:12:31 UTC 2026\n" }]);
+  expect(at("ssh node1 sudo date -u")).toBe("2026-11-20T14:12:31.000Z");
+  expect(at("LANG=C date")).toBe("2026-11-20T14:12:31.000Z");
+  expect(at("kubectl exec web-0 -- date")).toBeUndefined();
+});

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { plainPrompts } from "../../functions/imports/prompts.ts";
+import { readTranscript } from "../../functions/imports/transcript.ts";
+
+const SESSION: readonly (readonly [string, string])[] = [
+  ["ip rule", "0:\tfrom all lookup local"],
+  ["sleep 5", ""],
+  ["hostname", "node1"],
+  ["ip route show table 2", "default via 10.0.0.1 dev eth1"],
+  ["cat /proc/net/softnet_stat", "00000001 00000000 00000000"],
+];
+const KNOWN = SESSION.filter(([command]) => !/^(?:sleep|hostname)/.test(command));
+
+describe("prompts that people adorn", () => {
+  test.each<[string, (i: number) => string]>([
+    ["[14:12:31] root@node1:~# ", () => "[14:12:31] root@node1:~# "],
+    ["[2026-11-20 14:12:31] root@node1:~# ", () => "[2026-11-20 14:12:31] root@node1:~# "],
+    ["14:12:31 [root@node1 ~]# ", () => "14:12:31 [root@node1 ~]# "],
+    ["root@node1 [7] ~ # ", (i) => `root@node1 [${i}] ~ # `],
+    ["Kali", () => "┌──(root㉿node1)-[~]\n└─# "],
+    ["two lines, rounded", () => "╭─ me@node1 ~\n╰─❯ "],
+    ["zsh", () => "node1% "],
+    ["starship", () => "me in node1 in ~\n❯ "],
+  ])("%s", (_, prompt) =>
+    expect(
+      readTranscript(SESSION.map(([command, text], i) => `${prompt(i)}${command}\n${text}\n`).join("\n"), "session.txt")
+        .outputs.filter(({ command }) => !/^(?:sleep|hostname)/.test(command))
+        .map(({ command, text }) => [command, text.trim()]),
+    ).toEqual(KNOWN),
+  );
+
+  test("other lines stay as they are", () => {
+    const lines = [
+      "100% packet loss",
+      "w1% unknown-program",
+      "[14:12:31] kernel: eth0: link down",
+      "└─ a tree of something",
+      "├── nodes",
+      "14:12:31.112331 IP 10.0.0.1 > 10.0.0.2: ICMP",
+      "[2026-11-20 14:12:31] something #7 happened",
+    ];
+    expect(plainPrompts(lines)).toEqual(lines);
+  });
+});
