@@ -1,28 +1,7 @@
 import { expect, test } from "vitest";
-import type { Capture, Output } from "../functions/facts/capture.ts";
 import { containerNames } from "../functions/facts/container-name.ts";
+import { captureOf, output } from "./rules/captures.ts";
 
-const output = (command: string, text: string): Output => ({
-  command,
-  argv: undefined,
-  file: "x",
-  text,
-  exitCode: 0,
-  durationMs: undefined,
-  startMs: undefined,
-  stderr: "",
-  truncated: false,
-  sample: 1,
-});
-const capture = (...outputs: Output[]): Capture => ({
-  target: "n1",
-  transport: "paste",
-  runbook: "",
-  startedAt: undefined,
-  redacted: 0,
-  notCollected: [],
-  outputs,
-});
 const CRI = `CONTAINER           IMAGE               CREATED             STATE               NAME                ATTEMPT             POD ID              POD
 9d01f6bb72c11       4a6d8ab0f1c7a       3 weeks ago         Running             kube-proxy          0                   c0b5a1e6f2d31       kube-proxy-2vz8h
 ab20d7710fe22       02f9c3d1e8a11       2 weeks ago         Exited              coredns             3                   e11b0c9f7ad02       coredns-6b94694fcb-l8sjc
@@ -32,7 +11,7 @@ const DOCKER = `CONTAINER ID   IMAGE   COMMAND   CREATED   STATUS   PORTS   NAME
 `;
 
 test("a log that was asked for by the container's id has the container's name, as far as a listing tells", () => {
-  const named = containerNames(capture(output("crictl ps -a", CRI), output("docker ps", DOCKER), output("crictl logs 9d01f6bb72c11", "x")));
+  const named = containerNames(captureOf(output("crictl ps -a", CRI), output("docker ps", DOCKER), output("crictl logs 9d01f6bb72c11", "x")));
   expect(named(["crictl", "logs", "--tail", "20", "9d01f6bb72c11"])).toEqual(["crictl", "logs", "--tail", "20", "k8s_kube-proxy_"]);
   expect(named(["crictl", "logs", "ab20d7710f"])).toEqual(["crictl", "logs", "k8s_coredns_"]);
   expect(named(["docker", "logs", "77f0aa12be90"])).toEqual(["docker", "logs", "k8s_kube-proxy_"]);
@@ -47,5 +26,5 @@ test("a log that was asked for by the container's id has the container's name, a
 
 test("without a listing nothing is guessed", () => {
   const argv = ["crictl", "logs", "9d01f6bb72c11"];
-  expect(containerNames(capture(output("crictl logs 9d01f6bb72c11", CRI)))(argv)).toEqual(argv);
+  expect(containerNames(captureOf(output("crictl logs 9d01f6bb72c11", CRI)))(argv)).toEqual(argv);
 });

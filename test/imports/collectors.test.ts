@@ -1,15 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { pack } from "tar-stream";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Capture, Output } from "../../functions/facts/capture.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { folders } from "./folders.ts";
 
 /** Bundles of the collectors that name files and not commands, in the layout that their scripts have: a known fault must be found in each, and the node and time told. */
 
@@ -19,32 +16,7 @@ const s2 = await readCaptureFiles(`${runbooks}rules/kube-forward-before-cilium/f
 const s4 = await readCaptureFiles(`${runbooks}rules/bridge-netfilter-off/fixtures/capture-s4-fault`);
 const textOf = (capture: Capture, command: string): string => (capture.outputs.find((output) => output.command === command) as Output).text;
 
-const scratch = mkdtempSync(join(tmpdir(), "netcheck-collectors-"));
-afterAll(() => rmSync(scratch, { recursive: true }));
-let count = 0;
-
-type Files = Readonly<Record<string, string>>;
-
-function directory(files: Files): string {
-  const root = join(scratch, String(++count));
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(join(root, dirname(name)), { recursive: true });
-    writeFileSync(join(root, name), text);
-  }
-  return root;
-}
-
-async function archive(name: string, files: Files, compress: (tar: Buffer) => Buffer): Promise<string> {
-  const tar = pack();
-  for (const [entry, text] of Object.entries(files)) tar.entry({ name: entry }, text);
-  tar.finalize();
-  const chunks: Buffer[] = [];
-  for await (const chunk of tar) chunks.push(chunk as Buffer);
-  const path = join(scratch, String(++count), name);
-  mkdirSync(dirname(path));
-  writeFileSync(path, compress(Buffer.concat(chunks)));
-  return path;
-}
+const { directory, archive } = folders();
 
 const causesOf = (capture: Capture | undefined) => diagnose(capture as Capture, catalogue, "x", () => 0).causes.map(({ rule }) => rule);
 const commandsOf = (capture: Capture | undefined) => capture?.outputs.map(({ command }) => command);

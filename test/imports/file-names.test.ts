@@ -1,25 +1,15 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Capture } from "../../functions/facts/capture.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
+import { type Files, folders } from "./folders.ts";
 
 /** What the names of files in a folder tell: the command, which of two moments, and when. */
 
-const scratch = mkdtempSync(join(tmpdir(), "netcheck-names-"));
-afterAll(() => rmSync(scratch, { recursive: true }));
-let count = 0;
-
-async function read(files: Readonly<Record<string, string | Buffer>>): Promise<Capture> {
-  const root = join(scratch, String(++count));
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(join(root, dirname(name)), { recursive: true });
-    writeFileSync(join(root, name), text);
-  }
-  return (await readCaptures(root))[0] as Capture;
-}
+const { scratch, directory } = folders();
+const read = async (files: Files): Promise<Capture> => (await readCaptures(directory(files)))[0] as Capture;
 const samplesOf = async (files: Readonly<Record<string, string>>): Promise<unknown[]> =>
   (await read(files)).outputs.map(({ command, sample, text }) => [command, sample, text.trim()]);
 const nic = (dropped: number): string => `NIC statistics:\n     rx_out_of_buffer: ${dropped}\n`;

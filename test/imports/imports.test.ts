@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { pack } from "tar-stream";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Capture, Output } from "../../functions/facts/capture.ts";
 import { pastedCaptures, readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { type Files, folders, tarOf } from "./folders.ts";
 
 /** What people already have: each bundle is made, in the layout of its tool, from the outputs of a node with a known fault, which must be found in it. */
 
@@ -20,35 +19,8 @@ const s2 = await fixture("kube-forward-before-cilium", "capture-s2-fault");
 const s3 = await fixture("stale-socket-lb-program", "capture-s3-fault");
 const s4 = await fixture("bridge-netfilter-off", "capture-s4-fault");
 
-const scratch = mkdtempSync(join(tmpdir(), "netcheck-imports-"));
-afterAll(() => rmSync(scratch, { recursive: true }));
-let count = 0;
-
-type Files = Readonly<Record<string, string | Buffer>>;
-
-function directory(files: Files): string {
-  const root = join(scratch, String(++count));
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(join(root, dirname(name)), { recursive: true });
-    writeFileSync(join(root, name), text);
-  }
-  return root;
-}
-
-async function tarOf(files: Files): Promise<Buffer> {
-  const archive = pack();
-  for (const [name, text] of Object.entries(files)) archive.entry({ name }, text);
-  archive.finalize();
-  const chunks: Buffer[] = [];
-  for await (const chunk of archive) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
-async function tgz(name: string, files: Files): Promise<string> {
-  const path = join(scratch, `${++count}-${name}`);
-  writeFileSync(path, gzipSync(await tarOf(files)));
-  return path;
-}
+const { scratch, directory, archive } = folders();
+const tgz = (name: string, files: Files) => archive(name, files, gzipSync);
 
 const causesOf = (capture: Capture | undefined) => diagnose(capture as Capture, catalogue, "x", () => 0).causes.map((cause) => cause.rule);
 const textOf = (capture: Capture, command: string): string => (capture.outputs.find((output) => output.command === command) as Output).text;

@@ -1,24 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Capture } from "../../functions/facts/capture.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
+import { folders } from "./folders.ts";
 
 /** Saved outputs of several nodes in one folder: never two samples of one node. */
 
-const scratch = mkdtempSync(join(tmpdir(), "netcheck-nodes-"));
-afterAll(() => rmSync(scratch, { recursive: true }));
-let count = 0;
-
-async function read(names: readonly string[], more: readonly (readonly [string, string])[] = []): Promise<Capture[]> {
-  const root = join(scratch, String(++count));
-  for (const name of names) {
-    mkdirSync(join(root, dirname(name)), { recursive: true });
-    writeFileSync(join(root, name), [...more, ...TEXTS].find(([part]) => name.includes(part))?.[1] ?? "x\n");
-  }
-  return readCaptures(root);
-}
+const { directory } = folders();
+const read = (names: readonly string[], more: readonly (readonly [string, string])[] = []): Promise<Capture[]> =>
+  readCaptures(directory(Object.fromEntries(names.map((name) => [name, [...more, ...TEXTS].find(([part]) => name.includes(part))?.[1] ?? "x\n"]))));
 const TEXTS: readonly (readonly [string, string])[] = [
   ["rule", "0:\tfrom all lookup local\n"],
   ["route", "default via 10.0.0.1 dev eth0\n"],
