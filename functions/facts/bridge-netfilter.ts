@@ -59,8 +59,6 @@ const BridgeNetfilter = z.object({
   switches: z.array(Switch),
   /** Without those that have it switched on for themselves while the key is off. */
   bridges: z.array(PodBridge),
-  /** Bridges with a name that only CNIs of Kubernetes give, and several ports of pods, whatever their addresses. One row for each of these ports. */
-  podPorts: z.array(z.object({ line: z.int(), bridge: z.string(), ports: z.int() })),
   endpoints: z.array(Endpoint),
   /** Rules of kube-proxy that lead to services, where no list of their endpoints was seen. */
   services: z.array(z.object({ line: z.int() })),
@@ -87,7 +85,7 @@ interface Sources {
   readonly fdb?: { rows: readonly (Row & { mac: string; interface: string })[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean; nfCallIp6tables?: boolean }[] };
-  readonly bridge?: { ports: readonly (Row & { bridge: string; interface: string })[] };
+  readonly bridge?: { ports: readonly { bridge: string; interface: string }[] };
   readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
   readonly "service-answer"?: { rows: readonly (Row & { from: string; expected: string })[] };
 }
@@ -96,8 +94,6 @@ const KEY = "net.bridge.bridge-nf-call-iptables";
 const KEY6 = "net.bridge.bridge-nf-call-ip6tables";
 /** What CNIs call the bridge that they make. */
 const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman\d{1,3})$/;
-/** … of these only those of Kubernetes. */
-const POD_BRIDGE = /^(?:cni0|cbr0|kube-bridge)$/;
 /** flannel: Failed to check br_netfilter: stat /proc/…: no such file or directory */
 const FLANNEL = /Failed to check br_netfilter\b/;
 /** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
@@ -143,7 +139,6 @@ function derive(sources: Sources, whole: ReadonlySet<string>): BridgeNetfilter {
   return {
     switches,
     bridges,
-    podPorts: podPortsOf(sources),
     endpoints: endpoints.slice(0, MAX_ROWS),
     services: services.slice(0, MAX_ROWS),
     unneeded: unneededOf(sources, whole, bridges, endpoints, services),
@@ -229,17 +224,6 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
     if (address !== undefined && Number(length) >= 8 && Number(length) < 32) take(row, row.interface, "ipv4", row.source ?? address, Number(length));
   }
   return [...found.values()];
-}
-
-function podPortsOf(sources: Sources): BridgeNetfilter["podPorts"] {
-  const links = (sources.link?.rows ?? []).flatMap((row) => (row.master === undefined ? [] : [{ bridge: row.master, interface: row.interface, row }]));
-  const listed = (sources.bridge?.ports ?? []).map((row) => ({ bridge: row.bridge, interface: row.interface, row }));
-  const ports = (listed.length > 0 ? listed : links).filter((port) => POD_BRIDGE.test(port.bridge) && isPodPort(port.interface, sources.link?.rows ?? []));
-  const count = (bridge: string): number => ports.filter((port) => port.bridge === bridge).length;
-  return ports
-    .slice(0, MAX_ROWS)
-    .map(({ bridge, row }) => ({ ...placed(row), bridge, ports: count(bridge) }))
-    .filter((row) => row.ports > 1);
 }
 
 const isKubeProxy = (row: IptablesRow): boolean => row.chain.startsWith("KUBE-SEP-") || row.target?.startsWith("KUBE-SEP-") === true;

@@ -92,7 +92,7 @@ interface Sources {
   readonly "bpf-map"?: { rows: readonly (Row & { id: number; type: string; name?: string; maxEntries?: number })[] };
   readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
 }
 
@@ -153,7 +153,8 @@ function crashing(sources: Sources): CiliumAgent["failures"] {
   const agents = (sources["cluster-pod"]?.rows ?? []).filter((row) => AGENT_POD.test(row.name) && row.own !== false);
   const ends = (row: { status: string }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status);
   const own = agents.filter((row) => row.own === true);
-  const meant = own.length > 0 ? own : agents;
+  // of a list that was cut nobody tells whether the others run
+  const meant = own.length > 0 || agents.some((row) => row.cut === true) ? own : agents;
   return meant.length > 0 && meant.every(ends)
     ? meant.slice(0, 5).map((row) => ({ ...placeOf(row), kind: "crash" as const, wholeCluster: row.own !== true, message: `${row.name}: ${row.status}` }))
     : [];

@@ -25,6 +25,8 @@ const Pod = z.object({
   node: z.string().optional(),
   /** True if that is what the node of the capture is called, false if that is called otherwise. */
   own: z.boolean().optional(),
+  /** True if the end of the list is missing: there may be more pods like this one. */
+  cut: z.boolean().optional(),
 });
 const Pods = z.object({ rows: z.array(Pod) });
 type Pod = z.infer<typeof Pod>;
@@ -86,7 +88,7 @@ export const clusterPod = defineFact({
         });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows });
+    return unparsed.with({ rows: input.truncated === true ? rows.map((row) => ({ ...row, cut: true })) : rows });
   },
 });
 

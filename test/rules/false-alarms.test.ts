@@ -31,13 +31,6 @@ interface Less {
   readonly confidence: number;
   readonly reason: string;
 }
-/** A person who looks at the switch and at the bridge's ports alone is told, with the least confidence; which services there are the rules tell. */
-const withoutRules = (lost: string): Less => ({
-  lost,
-  cause: "bridge-netfilter-off",
-  confidence: 0.6,
-  reason: "the switch is off under several pods on the bridge of a CNI; without kube-proxy's rules nobody tells that no service leads to one of them",
-});
 const KNOWN: Readonly<Record<string, readonly Less[]>> = {
   "bridge-netfilter-off/fixtures/near-miss-bridge-switched-on": [
     {
@@ -45,18 +38,6 @@ const KNOWN: Readonly<Record<string, readonly Less[]>> = {
       cause: "bridge-netfilter-off",
       confidence: 0.85,
       reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
-    },
-    withoutRules("iptables-save -c"),
-  ],
-  "bridge-netfilter-off/fixtures/near-miss-endpoints-elsewhere": [withoutRules("iptables-save -c")],
-  "bridge-netfilter-off/fixtures/near-miss-kvm-host": [withoutRules("iptables-save -c")],
-  "bridge-netfilter-off/fixtures/near-miss-kube-proxy-in-nftables-mode-endpoint-elsewhere": [withoutRules("nft list table ip kube-proxy")],
-  "cilium-agent-unhealthy/fixtures/near-miss-pods-one-of-several-crashes": [
-    {
-      lost: "kubectl get pods -n kube-system",
-      cause: "cilium-agent-unhealthy",
-      confidence: 0.75,
-      reason: "a list of pods is mostly a part (`| grep cilium`): every agent that it shows ends, and those that run were cut off",
     },
   ],
   "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": [
@@ -73,30 +54,6 @@ const KNOWN: Readonly<Record<string, readonly Less[]>> = {
       cause: "clock-unsynchronized",
       confidence: 0.65,
       reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
-    },
-  ],
-  "leftover-cni-interface/fixtures/near-miss-address-in-use-and-up-since": [
-    {
-      lost: "ip -d link",
-      cause: "leftover-cni-interface",
-      confidence: 0.65,
-      reason: "the agent's own message that another device has its port; `ip -d link` shows that it is its own",
-    },
-  ],
-  "leftover-cni-interface/fixtures/near-miss-tunnel-of-cilium-on-another-port": [
-    {
-      lost: "ip -d link",
-      cause: "leftover-cni-interface",
-      confidence: 0.65,
-      reason: "the agent's own message that another device has its port; `ip -d link` shows that it is its own",
-    },
-  ],
-  "link-flapping/fixtures/near-miss-switch-rebooted-in-the-night": [
-    {
-      lost: "dmesg -T",
-      cause: "link-flapping",
-      confidence: 0.7,
-      reason: "the newest lines, which tell that it is long over, are missing, and nothing tells the time",
     },
   ],
   "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": [
