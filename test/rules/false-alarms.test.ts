@@ -25,45 +25,31 @@ const fixtures = [...catalogue.rules.keys()].flatMap((id) =>
 );
 
 /** Where less is seen, a rule may still match, less surely, because people paste just that little. */
-interface Less {
-  readonly lost: string;
-  readonly cause: string;
-  readonly confidence: number;
-  readonly reason: string;
-}
-const KNOWN: Readonly<Record<string, readonly Less[]>> = {
-  "bridge-netfilter-off/fixtures/near-miss-bridge-switched-on": [
-    {
-      lost: "ip -d link",
-      cause: "bridge-netfilter-off",
-      confidence: 0.85,
-      reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
-    },
-  ],
-  "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": [
-    {
-      lost: "journalctl --no-pager -u chronyd",
-      cause: "clock-unsynchronized",
-      confidence: 0.65,
-      reason: "a person typed `timedatectl`, and nothing tells of chrony, which need not tell the kernel",
-    },
-  ],
-  "clock-unsynchronized/fixtures/near-miss-asked-again-in-step": [
-    {
-      lost: "timedatectl",
-      cause: "clock-unsynchronized",
-      confidence: 0.65,
-      reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
-    },
-  ],
-  "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": [
-    {
-      lost: "ip route",
-      cause: "stale-pod-veth",
-      confidence: 0.7,
-      reason: "without the routes, all that is left is a dead device of a pod",
-    },
-  ],
+const KNOWN: Readonly<Record<string, { readonly lost: string; readonly cause: string; readonly confidence: number; readonly reason: string }>> = {
+  "bridge-netfilter-off/fixtures/near-miss-bridge-switched-on": {
+    lost: "ip -d link",
+    cause: "bridge-netfilter-off",
+    confidence: 0.85,
+    reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
+  },
+  "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": {
+    lost: "journalctl --no-pager -u chronyd",
+    cause: "clock-unsynchronized",
+    confidence: 0.65,
+    reason: "a person typed `timedatectl`, and nothing tells of chrony, which need not tell the kernel",
+  },
+  "clock-unsynchronized/fixtures/near-miss-asked-again-in-step": {
+    lost: "timedatectl",
+    cause: "clock-unsynchronized",
+    confidence: 0.65,
+    reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
+  },
+  "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": {
+    lost: "ip route",
+    cause: "stale-pod-veth",
+    confidence: 0.7,
+    reason: "without the routes, all that is left is a dead device of a pod",
+  },
 };
 
 const causesOf = (capture: Capture) => diagnose(capture, catalogue, "", () => 0).causes;
@@ -84,13 +70,13 @@ function rulesOn(output: Output): Rule[] {
 
 /** Causes of a capture that shows less of one output, beyond those that the whole one has. */
 function invented(path: string, whole: Capture, less: Capture, lost: Output): string[] {
-  const known = (KNOWN[path] ?? []).filter((less) => less.lost === lost.command);
+  const known = KNOWN[path];
   const rules = rulesOn(lost);
   const seen = new Facts(less, readFacts(less, new Set(rules.flatMap((rule) => [...rule.needs.map(({ fact }) => fact), ...rule.file.uses]))));
   const found = rules
     .map((rule) => evaluateRule(rule, seen))
     .filter(({ rule, finding }) => rule.file.role === "cause" && finding !== undefined)
-    .filter(({ rule, finding }) => !known.some(({ cause, confidence }) => cause === rule.file.id && confidence === finding?.confidence))
+    .filter(({ rule, finding }) => known?.lost !== lost.command || known.cause !== rule.file.id || known.confidence !== finding?.confidence)
     .map(({ rule }) => rule.file.id);
   if (found.length === 0) return [];
   const allowed = foundIn(whole);
