@@ -12,14 +12,14 @@ export async function bundleCli(folder = path.join(root, "dist/cli")): Promise<s
   await rm(folder, { recursive: true, force: true });
   await build({
     ...NODE_BUNDLE,
-    entryPoints: [path.join(root, "functions/cli.ts")],
+    entryPoints: { cli: path.join(root, "functions/cli.ts"), zod: path.join(root, "infra/zod.ts") },
     // what every command needs comes along; the other libraries are found where they are
     packages: "external",
     alias: { zod: path.join(root, "node_modules/zod/index.js"), commander: path.join(root, "node_modules/commander/index.js") },
     minifySyntax: true,
     minifyWhitespace: true,
     outdir: folder,
-    plugins: [asBundled(folder), commanderBuiltins],
+    plugins: [asBundled(folder), commanderBuiltins, zodLater],
     logLevel: "warning",
   });
   return path.join(folder, "cli.mjs");
@@ -40,6 +40,19 @@ const commanderBuiltins: Plugin = {
       importer.includes("/node_modules/commander/") ? { path: name, namespace: "commander-builtins" } : undefined,
     );
     builder.onLoad({ filter: /./, namespace: "commander-builtins" }, ({ path: name }) => ({ contents: contents[name as keyof typeof contents] }));
+  },
+};
+
+/** zod is loaded when the first schema is built: reading an output builds none, and zod is a twentieth of such a start. It stays one module, whoever asks for it first. */
+const zodLater: Plugin = {
+  name: "zod-later",
+  setup(builder) {
+    const contents = `let loaded;
+      export const zod = () => (loaded ??= process.getBuiltinModule("node:module").createRequire(import.meta.url)("./zod.mjs")).zod();`;
+    builder.onResolve({ filter: /^\.\/zod\.ts$/ }, ({ path: name, importer }) =>
+      importer.endsWith("/lazy-zod.ts") ? { path: name, namespace: "zod-later" } : undefined,
+    );
+    builder.onLoad({ filter: /./, namespace: "zod-later" }, () => ({ contents }));
   },
 };
 

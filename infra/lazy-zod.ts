@@ -1,13 +1,13 @@
-import { array, boolean, enum as enumeration, int, number, object, string } from "zod";
+import { zod } from "./zod.ts";
 
 /**
  * `z` for the schemas of facts, put off: each is built when something of it is first asked for. Building all of them takes a quarter of the time of a short
  * command, and reading an output needs none. The bundler puts this in the place of zod in functions/facts; from the sources the facts use zod itself.
  */
 export const z = Object.fromEntries(
-  Object.entries({ array, boolean, enum: enumeration, int, number, object, string }).map(([name, build]) => [
+  (["array", "boolean", "enum", "int", "number", "object", "string"] as const).map((name) => [
     name,
-    (...given: unknown[]) => putOff(() => (build as Build)(...given.map(real))),
+    (...given: unknown[]) => putOff(() => (zod()[name] as Build)(...given.map(real))),
   ]),
 );
 

@@ -1,14 +1,16 @@
 import { z } from "zod";
 
-const Family = z.enum(["ip", "ip6", "inet", "arp", "bridge", "netdev"]);
+const FAMILY_NAMES = ["ip", "ip6", "inet", "arp", "bridge", "netdev"] as const;
+const Family = z.enum(FAMILY_NAMES);
 export type NftFamily = z.infer<typeof Family>;
-export const FAMILIES: ReadonlySet<string> = new Set(Family.options);
+export const FAMILIES: ReadonlySet<string> = new Set(FAMILY_NAMES);
 export const isFamily = (word: string | undefined): word is NftFamily => word !== undefined && FAMILIES.has(word);
 
 /** What ends a rule. Statements that translate addresses are not verdicts here: they stand in `spec`. */
-const Verdict = z.enum(["accept", "drop", "reject", "return", "jump", "goto", "queue"]);
+const VERDICT_NAMES = ["accept", "drop", "reject", "return", "jump", "goto", "queue"] as const;
+const Verdict = z.enum(VERDICT_NAMES);
 export type NftVerdict = z.infer<typeof Verdict>;
-const VERDICTS: ReadonlySet<string> = new Set(Verdict.options);
+const VERDICTS: ReadonlySet<string> = new Set(VERDICT_NAMES);
 export const isVerdict = (word: string): word is NftVerdict => VERDICTS.has(word);
 
 /** `table inet firewall {` */
