@@ -49,11 +49,11 @@ const batches = (): Batches => {
 };
 const jobsOf = (targets: readonly Target[], started: readonly Started[]): BatchJob[] =>
   started.flatMap((one, at) => (one.ok ? [{ target: targets[at] as Target, handle: one.handle }] : []));
-/** How the first `count` of the jobs end. */
+/** How the first `count` of the jobs end, in the order of the jobs: which of two that end together is seen first is not promised. */
 async function ends(jobs: readonly BatchJob[], count = jobs.length): Promise<Map<string, JobState>> {
   const found = new Map<string, JobState>();
   for await (const { job: ended, state } of batches().poll(jobs, 60_000)) if (found.set(ended.target.name, state).size === count) break;
-  return found;
+  return new Map(jobs.flatMap(({ target: { name } }) => (found.has(name) ? [[name, found.get(name) as JobState]] : [])));
 }
 const count = (operation: string): number => emulator.requests.filter((request) => request.operation === operation).length;
 
