@@ -23,6 +23,8 @@ export const CaptureIndex = z.strictObject({
         durationMs: z.number().nonnegative().optional(),
         /** Milliseconds since startedAt at which the command began. */
         startMs: z.number().nonnegative().optional(),
+        /** When the command began, as some note it for each output. It stands in for the time of the capture where that is missing. */
+        startedAt: z.string().max(64).optional(),
         stderr: z.string().optional(),
         truncated: z.boolean().optional(),
         sample: z.number().int().min(1).max(2).optional(),
@@ -34,12 +36,49 @@ export const CaptureIndex = z.strictObject({
 });
 export type CaptureIndex = z.infer<typeof CaptureIndex>;
 
-/** Checks what `capture.json` holds. @throws {TypeError} that names key and reason. */
+/**
+ * Checks what `capture.json` holds. What others keep in theirs besides (a note, a host's kernel, `null` for what was not measured) is no reason to refuse it and is left out; a slip of the
+ * pen is one: what the right key would have said, `truncated` for one, must not get lost. @throws {TypeError} that names key and reason.
+ */
 export function checkIndex(json: unknown): CaptureIndex {
-  const parsed = CaptureIndex.safeParse(json);
+  const { shape } = CaptureIndex;
+  const index = known(json, shape);
+  if (isObject(index)) {
+    index["target"] = known(index["target"], shape.target.shape);
+    for (const [name, { shape: of }] of [["outputs", shape.outputs.element] as const, ["notCollected", shape.notCollected.unwrap().element] as const])
+      if (Array.isArray(index[name])) index[name] = index[name].map((one) => known(one, of));
+  }
+  const parsed = CaptureIndex.safeParse(index);
   if (parsed.success) return parsed.data;
   const { path, message } = firstIssue(parsed.error);
   throw new TypeError(`${path.length === 0 ? "" : `${path.join(".")}: `}${message}`);
+}
+
+const isObject = (given: unknown): given is Record<string, unknown> => typeof given === "object" && given !== null && !Array.isArray(given);
+
+/** Keys that nobody has by chance. */
+const POLLUTING: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** A copy of an object with the keys of `shape` that say something, and those that were meant to be one of them. Anything else as it is. */
+function known(given: unknown, shape: object): unknown {
+  if (!isObject(given)) return given;
+  const names = Object.keys(shape).map((name) => name.toLowerCase());
+  return Object.fromEntries(
+    Object.entries(given).filter(([key, value]) =>
+      Object.hasOwn(shape, key) ? value !== null : POLLUTING.has(key) || names.some((name) => isSlip(key.toLowerCase(), name)),
+    ),
+  );
+}
+
+/** True if two words differ by one letter, by two that changed places, or by `_` and `-` only. */
+function isSlip(one: string, other: string): boolean {
+  const [a, b] = [one.replaceAll(/[_-]/g, ""), other];
+  let from = 0;
+  while (from < a.length && a[from] === b[from]) from++;
+  let behind = 0;
+  while (behind < Math.min(a.length, b.length) - from && a.at(-1 - behind) === b.at(-1 - behind)) behind++;
+  const [x, y] = [a.slice(from, a.length - behind), b.slice(from, b.length - behind)];
+  return (x.length <= 1 && y.length <= 1) || (x.length === 2 && y === `${x[1]}${x[0]}`);
 }
 
 /** One output of a capture, with its text. */
@@ -73,6 +112,7 @@ export interface Capture {
 /** Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut. */
 export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean }): Capture {
   const seen = new Map<string, number>();
+  const startedAt = index.startedAt ?? earliest(index.outputs.map((output) => output.startedAt));
   const outputs = index.outputs.map((output) => {
     const { text, truncated } = texts(output.file);
     const command = typeof output.command === "string" ? output.command : output.command.join(" ");
@@ -98,11 +138,17 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     target: index.target.name,
     transport: index.transport ?? "replay",
     runbook: index.runbook ?? "netcheck",
-    startedAt: index.startedAt ?? toldByDate(outputs),
+    startedAt: startedAt ?? toldByDate(outputs),
     redacted: index.redacted ?? 0,
     notCollected: index.notCollected ?? [],
     outputs,
   };
+}
+
+/** The first of these times; those that are none are left aside. */
+function earliest(times: readonly (string | undefined)[]): string | undefined {
+  const known = times.filter((time) => time !== undefined && !Number.isNaN(Date.parse(time)));
+  return known.toSorted((one, other) => Date.parse(one as string) - Date.parse(other as string))[0];
 }
 
 /** The `capture.json` of a capture: the inverse of {@link captureOf}. */

@@ -106,6 +106,20 @@ describe("a capture as a person writes it", () => {
     ]);
   });
 
+  test("each output's own time stands in for the capture's", async () => {
+    const path = directory({
+      "capture.json": indexWith(
+        { ...ROUTE, startedAt: "2026-11-20T09:14:07Z" },
+        { command: "ip rule", file: "outputs/route.txt", startedAt: "2026-11-20T09:14:05Z" },
+        { command: "lsmod", file: "outputs/route.txt", startedAt: "just before" },
+      ),
+      "outputs/route.txt": "",
+    });
+    expect((await readCaptureFiles(path)).startedAt).toBe("2026-11-20T09:14:05Z");
+    const timed = directory({ "capture.json": { ...indexWith({ ...ROUTE, startedAt: "2026-11-20T09:14:07Z" }), startedAt: "2026-11-20T09:00:00Z" }, "outputs/route.txt": "" });
+    expect((await readCaptureFiles(timed)).startedAt).toBe("2026-11-20T09:00:00Z");
+  });
+
   test("the path of its capture.json, or one with a slash at the end, will do", async () => {
     const path = directory({ "capture.json": indexWith() });
     for (const spelling of [path, `${path}/`, join(path, "capture.json")]) expect((await readCaptureFiles(spelling)).target).toBe("node1");
@@ -144,7 +158,11 @@ describe("what is wrong is named: file, key, reason", () => {
   const cases: [string, object | string, RegExp][] = [
     ["unknown key", { ...indexWith(), tagret: 1 }, /capture\.json: tagret: Unrecognized key: "tagret"$/],
     ["a typo of a required key", indexWith({ comand: "ip route", file: "x" }), /capture\.json: outputs\.0\.comand: Unrecognized key/],
-    ["unknown key in target", { ...indexWith(), target: { name: "n", zone: "a" } }, /target\.zone: Unrecognized key/],
+    ["a letter too few", indexWith({ ...ROUTE, truncatd: true }), /: outputs\.0\.truncatd: Unrecognized key/],
+    ["a letter too many", { ...indexWith(), startedAtt: "2026-11-22T10:00:00Z" }, /: startedAtt: Unrecognized key/],
+    ["another letter", indexWith({ ...ROUTE, semple: 2 }), /: outputs\.0\.semple: Unrecognized key/],
+    ["another spelling", indexWith({ ...ROUTE, exit_code: 1 }), /: outputs\.0\.exit_code: Unrecognized key/],
+    ["a typo in target", { ...indexWith(), target: { nmae: "n" } }, /target\.nmae: Unrecognized key/],
     ["another schema", { ...indexWith(), schema: "netcheck.capture/2" }, /: schema: .*netcheck\.capture\/1/],
     ["no target", { schema: SCHEMA, outputs: [] }, /: target: .*expected object/],
     ["command of a wrong type", indexWith({ command: 7, file: "x" }), /: outputs\.0\.command: .*string or array/],
@@ -168,6 +186,21 @@ describe("what is wrong is named: file, key, reason", () => {
     expect(said).toMatch(message);
     expect(said.startsWith(path)).toBe(true);
     expect(Object.prototype).not.toHaveProperty("x");
+  });
+
+  test("what others keep in theirs besides is no reason to refuse it", async () => {
+    const output = { ...ROUTE, startedAt: "2026-11-22T10:00:01Z", exitCode: null, stderr: null, note: "read as root", time: 12 };
+    const path = directory({
+      "capture.json": { ...indexWith(output), target: { name: "n", zone: "a" }, kernel: "6.1", transport: null },
+      "outputs/route.txt": "default dev eth0\n",
+    });
+    const capture = await readCaptureFiles(path);
+    expect(capture).toMatchObject({
+      target: "n",
+      transport: "replay",
+      outputs: [{ text: "default dev eth0\n", exitCode: undefined, stderr: "", truncated: false }],
+    });
+    expect(JSON.stringify(capture)).not.toMatch(/zone|kernel|note/);
   });
 
   test("a file of a `..`-like name is a file", async () => {
