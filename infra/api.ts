@@ -1,4 +1,4 @@
-import { CfnOutput, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { RemovalPolicy, Stack } from "aws-cdk-lib";
 import { AccessLogFormat } from "aws-cdk-lib/aws-apigateway";
 import { HttpApi, HttpMethod, HttpStage, LogGroupLogDestination } from "aws-cdk-lib/aws-apigatewayv2";
 import { HttpLambdaIntegration } from "aws-cdk-lib/aws-apigatewayv2-integrations";
@@ -61,10 +61,5 @@ export class Api extends Construct {
           "Slack and paging services sign each request, or send a token with it; the function checks that before it takes anything from it.",
       });
     this.url = stage.url.replace(/\/$/, "");
-    new CfnOutput(this, "PagerUrl", {
-      value: `${this.url}/pager`,
-      description: "Where monitoring systems send pages: with /pagerduty, /alertmanager, … behind it (docs/pages.md)",
-    });
-    new CfnOutput(this, "SlackUrl", { value: `${this.url}/slack`, description: "Request URL of the Slack app: npm run manifest -- --url <this>" });
   }
 }

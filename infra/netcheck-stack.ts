@@ -71,7 +71,10 @@ export class NetcheckStack extends Stack {
     const alarms = new Alarms(this, "Alarms", { key, email, api, store, functions, deadLetters });
     new Dashboard(this, "Overview", { alarms, store, functions: Object.values(functions) });
 
+    // of the stack itself: an output of a construct inside would be called by its place in the tree, and nobody finds it by the name that people and doctor know
     const tell = (name: string, value: string, description: string) => new CfnOutput(this, name, { value, description });
+    tell("SlackUrl", `${api.url}/slack`, "Request URL of the Slack app: npm run manifest -- --url <this>");
+    tell("PagerUrl", `${api.url}/pager`, "Where monitoring systems send pages: with /pagerduty, /alertmanager, … behind it (docs/pages.md)");
     tell("TableName", store.table.tableName, "Incidents and audit events; stays when the stack is destroyed");
     tell("DataBucketName", data.bucket.bucketName, "outputBucket of the clusters in netcheck.yaml; stays when the stack is destroyed");
     tell("ArchiveBucketName", archiveBucket.bucket.bucketName, "Locked copies of the audit events; stays when the stack is destroyed");

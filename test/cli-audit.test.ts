@@ -129,6 +129,12 @@ describe("export and verify", () => {
     expect((await inData("export", "--since", "yesterday")).stderr).toBe(
       "netcheck: --since yesterday: this is no time; write it as 2026-11-21 or 2026-11-21T08:00:00Z\n",
     );
+    const notes = await audit("verify", file("notes.jsonl", ["root@node1:~# ip route", "default via 10.0.0.1 dev eth0"]));
+    expect([notes.code, notes.stdout, notes.stderr]).toEqual([
+      1,
+      "",
+      "netcheck: notes.jsonl: none of its lines is JSON, so it is no file of netcheck audit export\n",
+    ]);
     expect((await inData("export", "inc-9")).stderr).toBe("netcheck: there are no events of inc-9; netcheck audit show lists all\n");
     const mixed = await audit("verify", "two.jsonl", "later.jsonl");
     expect([mixed.code, mixed.stderr]).toEqual([2, "netcheck: two.jsonl and later.jsonl cannot be compared: one is of inc-2, the other of all incidents\n"]);

@@ -207,7 +207,8 @@ describe("rules new", () => {
     expect(tested.code).toBe(1);
     expect(tested.stdout).toMatch(/FAIL fault +no-match/);
     expect(tested.stdout).toMatch(/expected +what the commands printed\n +actual +outputs\/\S+\.txt, .*: empty\n/);
-    expect(tested.stdout).toMatch(/ok +healthy +no-match/);
+    // a rule says no-match of nothing, too: that is no proof
+    expect(tested.stdout).toMatch(/FAIL healthy +no-match\n +outputs\n +expected +what the commands printed\n/);
     expect(tested.stdout).toMatch(/still to be written\n {7}rule\.yaml:\d+: title: "FILL IN: .*\n(?: {7}rule\.yaml:.*\n)+(?: {7}README\.md:.*\n){4}/);
   });
 

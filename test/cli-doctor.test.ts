@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -163,7 +163,11 @@ describe("configuration", () => {
   });
 
   test("a file that is not there, and none at all", async () => {
-    expect((await doctor({ config: "/nowhere/netcheck.yaml" }))[0]?.detail).toContain("ENOENT");
+    const absent = (await doctor({ config: "/nowhere/netcheck.yaml" }))[0];
+    expect(absent).toMatchObject({
+      detail: expect.stringContaining("ENOENT") as string,
+      todo: expect.stringContaining("infra/netcheck.example.yaml") as string,
+    });
     write();
     const findings = new Findings();
     await examine(findings, { tag: "a=b" }, { environment: { SLACK_API_URL: slack.url }, catalogue, slackManifest });
@@ -223,6 +227,16 @@ describe("Slack", () => {
     slack.door = 502;
     expect(found(await doctor(), "how requests come")).toMatchObject({ state: "problem", detail: expect.stringContaining("502") as string });
     expect(found(await doctor({ url: "http://127.0.0.1:1/slack" }), "how requests come").state).toBe("unknown");
+  });
+
+  test("the address for requests is the one that the deployment wrote down", async () => {
+    const config = write();
+    const outputs = join(folder, "outputs.json");
+    const { netcheck } = JSON.parse(readFileSync(outputs, "utf8")) as { netcheck: object };
+    const findings = new Findings();
+    writeFileSync(outputs, JSON.stringify({ netcheck: { ...netcheck, SlackUrl: slack.requestUrl } }));
+    await examine(findings, { config, outputs, tag: "netcheck=enabled" }, { environment: { SLACK_API_URL: slack.url }, catalogue, slackManifest, pauseMs: 1 });
+    expect(lines(findings.checks.filter(({ area, state }) => area === "Slack" && state !== "ok"))).toEqual([]);
   });
 
   test("Socket Mode", async () => {
@@ -454,6 +468,18 @@ describe("the command", () => {
     expect(ill.code).toBe(1);
     const json = await runCli([...argv, "--json"], folder, environment());
     expect(JSON.parse(json.stdout)).toMatchObject({ schema: "netcheck.doctor/1", problems: 1, unknown: 0 });
+  });
+
+  test("without a region, and without credentials: could not look, and what to set", async () => {
+    const { AWS_REGION: _region, ...regionless } = environment();
+    const argv = ["doctor", "--config", write(), "--outputs", join(folder, "outputs.json"), "--url", slack.requestUrl, "--json"];
+    const todos = async (surroundings: Record<string, string>): Promise<unknown[]> => {
+      const { checks } = JSON.parse((await runCli(argv, folder, surroundings)).stdout) as { checks: Check[] };
+      return checks.filter(({ area, check }) => area === "AWS" && check.startsWith("bucket")).map(({ state, todo }) => [state, todo]);
+    };
+    expect(await todos(regionless)).toContainEqual(["unknown", expect.stringContaining("AWS_REGION")]);
+    const { AWS_ACCESS_KEY_ID: _id, AWS_SECRET_ACCESS_KEY: _key, ...nobody } = environment();
+    expect(await todos({ ...nobody, AWS_EC2_METADATA_DISABLED: "true", HOME: folder })).toContainEqual(["unknown", expect.stringContaining("AWS_PROFILE")]);
   });
 
   test("wrong options: exit code 2", async () => {

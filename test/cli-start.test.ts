@@ -25,6 +25,21 @@ test("--once takes any free port: where there is none, no port is blamed, and no
   expect(readdirSync(directory)).toEqual([]);
 });
 
+test.each(["", "hello", "node1", "/other node1"])("--once %j: what it takes is said, and nothing is started", async (once) => {
+  vi.mocked(startLocal).mockClear();
+  await expect(start({ once, port: 3000, directory })).rejects.toThrow('--once takes a command as it is typed in the chat, such as "/netcheck node1"');
+  expect(startLocal).not.toHaveBeenCalled();
+});
+
+test.each([
+  [{ code: "EEXIST", syscall: "mkdir" }, /^\S+: local mode cannot keep its data there: no way\. Name another --directory$/],
+  [{ code: "EACCES", syscall: "mkdir" }, /^\S+: local mode cannot keep its data there: no way\. Name another --directory$/],
+  [{ code: "EACCES", syscall: "listen" }, /^port 80 may not be listened on; say --port$/],
+])("%j is a sentence that says what to change", async (error, sentence) => {
+  vi.mocked(startLocal).mockImplementation(() => Promise.reject(Object.assign(new Error("no way"), error)));
+  await expect(start({ port: 80, directory })).rejects.toMatchObject({ name: "CommandError", message: expect.stringMatching(sentence) as string });
+});
+
 test("a port that is taken is named; the data stays", async () => {
   await expect(start({ port: 3000, directory })).rejects.toThrow("port 3000 is taken; stop what listens there, or say --port");
   expect(existsSync(join(directory, "store.sqlite"))).toBe(true);

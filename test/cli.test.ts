@@ -1,5 +1,5 @@
-import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { cpSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -154,6 +154,23 @@ describe("diagnose", () => {
     });
     const parsed = await runCli(["facts", "parse", "-", "--command", "ip rule", "--json"], scratch, {}, "0:\tfrom all lookup local\n");
     expect(JSON.parse(parsed.stdout)).toMatchObject({ fact: "rule", bytes: 25, value: { rows: [{ line: 1, table: "local" }] } });
+  });
+
+  test("a pipe in the place of a file (<(ssh node7 …)) is read to its end", async () => {
+    const pipe = join(scratch, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const ran = netcheck(["diagnose", pipe]);
+    const writer = createWriteStream(pipe);
+    // more than a pipe holds, so that it is read in pieces
+    writer.end(`root@node7:~# iptables-save -c\n${SAVED}root@node7:~# ip neigh\n${"10.0.0.9 dev eth0 lladdr 52:54:00:00:00:09 REACHABLE\n".repeat(3000)}`);
+    expect((await ran).stdout).toMatch(/^node7: cause-found/);
+    expect((await ran).stdout).toMatch(/ on 3\d{3} lines /);
+  });
+
+  test("for people the command of a quote is cut, and a quote is one line", async () => {
+    const { stdout } = await netcheck(["diagnose", fixture("bridge-netfilter-off/lab-fault"), join(root, "test/imports/sosreport-node4.tar.xz")]);
+    expect(stdout).toMatch(/^ {4}sysctl net\.bridge\.bridge-nf-call-iptables .{1,60}…:\d+: net\.bridge\.bridge-nf-call-iptables = 0$/m);
+    expect(stdout).toMatch(/^ {4}ip -j -p addr:\d+: \{ "family": "inet", "local": "100\.96\.54\.1", /m);
   });
 
   test("the same capture gives the same bytes, but for the time it took", async () => {
@@ -344,6 +361,15 @@ describe("collect and triage", () => {
     ]);
     expect(ran.stderr).toMatch(/^netcheck: there is no target "nod2" in [^\n]*; did you mean node[^\n]*\n$/);
     expect(ran.code).toBe(1);
+  });
+
+  test("a name that nothing is like: the names that there are; a name of two nodes: both", async () => {
+    expect((await netcheck(["triage", "frobnicate"])).stderr).toMatch(
+      /^netcheck: there is no target "frobnicate" in [^\n]*; it has node1, node2, [^\n]* and \d+ more\n$/,
+    );
+    const config = join(scratch, "two.yaml");
+    writeFileSync(config, "clusters: { a: { transport: local, targets: { web: {} } }, b: { transport: local, targets: { web: {} } } }\n");
+    expect((await netcheck(["triage", "web", "--config", config])).stderr).toMatch(/^netcheck: several targets are called "web" in [^\n]*: a\/web, b\/web\n$/);
   });
 
   test("a file that cannot be written, a configuration that is none: a sentence, not a stack", async () => {

@@ -31,7 +31,7 @@ import { SecretReader, SLACK_SECRET } from "./secret.ts";
 /** Also from where the bundle is: runbooks/ and templates/ lie beside the code. */
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-export const TRIAGE_VARIABLES = ["TABLE", "BUCKET", "CONFIG_PARAMETER", "SLACK_SECRET_ARN", "TRIAGE_FUNCTION", "TRIAGE_QUALIFIER"];
+const TRIAGE_VARIABLES = ["TABLE", "BUCKET", "CONFIG_PARAMETER", "SLACK_SECRET_ARN", "TRIAGE_FUNCTION", "TRIAGE_QUALIFIER"];
 
 /**
  * Everything the triage runs with on AWS: the real Slack, DynamoDB and S3, Systems Manager, Lambda's own durable executions.

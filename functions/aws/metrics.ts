@@ -6,9 +6,9 @@ const NAMESPACE = "netcheck";
 
 /** Counts and times, written as EMF lines into the function's log. */
 export interface Meter {
-  count(name: "TriageStarted" | "TriageFailed" | "FixOutcomeUnknown" | "FixStarted" | "Throttled", value?: number): void;
+  count(name: "TriageStarted" | "TriageFailed" | "FixOutcomeUnknown" | "FixStarted", value?: number): void;
   gauge(name: "PendingApprovals" | "LeakedPods", value: number): void;
-  milliseconds(name: "TriageMs" | "AckMs", value: number): void;
+  milliseconds(name: "TriageMs", value: number): void;
 }
 
 /** Each value is written at once: an invocation can end at any suspension. */

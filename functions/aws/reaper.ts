@@ -13,7 +13,7 @@ export interface ReaperOptions {
   readonly now: () => Date;
 }
 
-/** Of the incidents that the newest hundreds are, which still wait. More do not wait at once. */
+/** So many of the newest incidents are looked through for those that still wait. */
 const LOOK_BACK = 500;
 /** Milliseconds that a workflow has to close its proposal when its time is over. */
 const GRACE_MS = 10 * 60_000;

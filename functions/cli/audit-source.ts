@@ -107,6 +107,9 @@ async function readExport(file: string, anchors: readonly Head[]): Promise<ReadT
   let trail: Trail | undefined;
   let ends: HeadsLine | undefined;
   const findings: Finding[] = [];
+  // a file that somebody named by mistake was not tampered with
+  let foreign = 0;
+  let own = 0;
   const start = await scopeOf(file);
   for await (const line of linesOf(file)) {
     if (line.trim() === "") continue;
@@ -116,9 +119,12 @@ async function readExport(file: string, anchors: readonly Head[]): Promise<ReadT
       if (trail.count > 0 && isHeads(read)) findings.push({ kind: "inserted", text: "there are two lines with ends: the file was put together from several" });
       else findings.push({ kind: "inserted", text: "there are events behind the line with the ends: they were put in after the export" });
     }
+    if (typeof read === "object" && read !== null) own++;
+    else foreign++;
     if (isHeads(read)) ends = read;
     else trail.add(read);
   }
+  if (foreign > 0 && own === 0) throw new CommandError(`${file}: none of its lines is JSON, so it is no file of netcheck audit export`);
   trail ??= new Trail({ anchors });
   findings.push(...trail.end({ heads: ends?.heads.map(plainHead), after: ends?.after.map(plainHead) ?? [] }));
   const whole = ends === undefined && anchors.length === 0;

@@ -21,7 +21,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .argument("[path...]", "local mode's data, an exported file, or a downloaded archive; with two, also against each other; default: --directory")
     .addOption(directory())
     .option("--anchors <file>", "earlier ends of the chains, one export's last line each: they show a trail that was rewritten as a whole")
-    .option("--json")
+    .option("--json", "one JSON object")
     .action(
       run(async (paths: string[], options: { directory: string; anchors?: string; json?: boolean }) => {
         await verify(paths, resolve(options.directory), options.anchors, options.json === true);
@@ -61,7 +61,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .description("events, one a line")
     .argument("[incident]")
     .addOption(directory())
-    .option("--json")
+    .option("--json", "one JSON line each")
     .action(
       run(async (incident: string | undefined, options: { directory: string; json?: boolean }) => {
         const { openStore } = await import("./audit-source.ts");

@@ -12,7 +12,7 @@ import { scripts } from "../transports/script.ts";
 import { Config } from "../triage/config.ts";
 import { collectionPlan } from "../triage/plan.ts";
 import type { Target, Transport } from "../triage/ports.ts";
-import { configuredTargets } from "../triage/targets.ts";
+import { configuredTargets, targetsOf } from "../triage/targets.ts";
 import { CommandError } from "./errors.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -22,8 +22,13 @@ export async function collectOnce(name: string, configFile = join(root, "functio
   const config = loadFile(configFile, Config).value;
   const resolution = await configuredTargets(async () => config).resolve(name);
   if (resolution.kind !== "found") {
-    const near = resolution.kind === "unknown" ? resolution.suggestions : resolution.candidates.map((target) => `${target.cluster}/${target.name}`);
-    throw new CommandError(`there is no target "${name}" in ${configFile}${near.length === 0 ? "" : `; did you mean ${near.slice(0, 3).join(", ")}?`}`);
+    if (resolution.kind === "ambiguous")
+      throw new CommandError(
+        `several targets are called "${name}" in ${configFile}: ${some(resolution.candidates.map((target) => `${target.cluster}/${target.name}`))}`,
+      );
+    const near = resolution.suggestions.slice(0, 3);
+    const hint = near.length > 0 ? `did you mean ${near.join(", ")}?` : `it has ${some(targetsOf(config).map((target) => target.name))}`;
+    throw new CommandError(`there is no target "${name}" in ${configFile}; ${hint}`);
   }
   const directory = mkdtempSync(join(tmpdir(), "netcheck-"));
   try {
@@ -39,6 +44,10 @@ export async function collectOnce(name: string, configFile = join(root, "functio
     rmSync(directory, { recursive: true, force: true });
   }
 }
+
+/** The first few of many names. */
+const some = (names: readonly string[]): string =>
+  names.length === 0 ? "none" : `${names.slice(0, 10).join(", ")}${names.length > 10 ? ` and ${names.length - 10} more` : ""}`;
 
 /** One collection through any transport. */
 export async function collectFrom(transport: Transport, target: Target, runbook = "netcheck"): Promise<Capture> {

@@ -6,6 +6,7 @@ import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts"
 import { loadCatalogue, ownSecrets } from "../rules/load.ts";
 import { uncheckedGroups } from "../rules/unchecked.ts";
 import { CaptureError } from "../transports/capture-files.ts";
+import { cut } from "../triage/plain-text.ts";
 import { UsageError } from "./errors.ts";
 import { isExpected, type Shared } from "./output.ts";
 
@@ -46,7 +47,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .command("triage")
     .description("collect and diagnose targets, read-only, without chat")
     .argument("<target...>")
-    .option("--json")
+    .option("--json", "one JSON line each, in order")
     .option("--config <file>", "netcheck.yaml")
     .action(
       run(async (targets: string[], options: { json?: boolean; config?: string }) => {
@@ -71,11 +72,12 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
 const diagnosisJson = (diagnosis: Diagnosis): string => JSON.stringify(diagnosis, (key, value: unknown) => (key === "diagram" ? undefined : value));
 
 /** A diagnosis for a terminal. */
-export function diagnosisText(diagnosis: Diagnosis): string {
+function diagnosisText(diagnosis: Diagnosis): string {
   const lines = [`${diagnosis.target}: ${diagnosis.verdict} (${diagnosis.capture})`];
   const finding = (label: string, item: Finding): void => {
     lines.push("", `${label}: ${item.title}  [${item.rule}, ${item.severity}, ${Math.round(item.confidence * 100)} %]`, `  ${item.summary}`);
-    for (const { command, line, text } of item.evidence) lines.push(`    ${command}:${line}: ${text.slice(0, 200)}`);
+    // a list of forty sysctl keys says no more than its beginning, and indented JSON is one thing
+    for (const { command, line, text } of item.evidence) lines.push(`    ${cut(command, 80)}:${line}: ${cut(text.trim().replace(/\s*\n\s*/g, " "), 200)}`);
   };
   for (const cause of diagnosis.causes) {
     finding("CAUSE", cause);

@@ -8,6 +8,7 @@ import { variableOf } from "../rules/cel.ts";
 import type { CaseResult } from "../rules/fixtures.ts";
 import type { Catalogue, Fix } from "../rules/load.ts";
 import type { FixStep } from "../rules/schema.ts";
+import { cut } from "../triage/plain-text.ts";
 import { commandText } from "./command-text.ts";
 import { type DocumentedKeys, docsFor, documentedObjects } from "./doc-comments.ts";
 import { factParts } from "./fact-fields.ts";
@@ -123,7 +124,7 @@ function formatLines(root: string, fact: AnyFact): string[] {
     .sort()) {
     const { command } = JSON.parse(readFileSync(join(folder, file), "utf8")) as { command: string };
     const format = fact.recognize(commandLine(command).argv)?.format;
-    if (format !== undefined) formats.set(format, (formats.get(format) ?? new Set()).add(command.length > 90 ? `${command.slice(0, 89)}…` : command));
+    if (format !== undefined) formats.set(format, (formats.get(format) ?? new Set()).add(cut(command, 90)));
   }
   const lines = [...formats]
     .sort(([a], [b]) => (a < b ? -1 : 1))

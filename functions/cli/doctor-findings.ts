@@ -34,13 +34,19 @@ export class Findings {
     try {
       finding = await run();
     } catch (error) {
-      finding = unknown(errorWords(error as Error));
+      finding = unknown(errorWords(error as Error), remedyOf(error as Error));
     }
     const found = { area, check, ...finding };
     this.checks.push(found);
     this.#tell(found);
     return finding.state === "ok";
   }
+}
+
+/** What to do about an error of AWS's SDK that no service has said anything about yet; undefined of any other. */
+function remedyOf({ name, message }: Error): string | undefined {
+  if (name === "CredentialsProviderError") return "Give it credentials of AWS: AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY";
+  return message === "Region is missing" ? "Set AWS_REGION to the region of the stack" : undefined;
 }
 
 /** An error of AWS, of Slack's network or of ours, as one line. Errors of AWS are named: their name is what can be searched for. */

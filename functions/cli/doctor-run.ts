@@ -120,7 +120,13 @@ async function configuration(findings: Findings, file: string | undefined, param
     try {
       config = file === undefined ? await configSource(parameter as string, Date.now)() : readConfig(readFileSync(file, "utf8"), file);
     } catch (error) {
-      return problem((error as Error).message, "Correct it; docs/generated/netcheck.schema.json helps in editors that know YAML");
+      const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
+      return problem(
+        (error as Error).message,
+        absent
+          ? "Name the file that there is; infra/netcheck.example.yaml is one to begin with"
+          : "Correct it; docs/generated/netcheck.schema.json helps in editors that know YAML",
+      );
     }
     const wrong = [
       catalogue.runbooks.has(config.runbook) ? "" : `there is no runbook ${config.runbook}`,

@@ -6,6 +6,7 @@ import type { Program, Rule } from "../rules/compile.ts";
 import { sourcesOf } from "../rules/compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "../rules/diagnosis.ts";
 import { attempt, evaluateRule, Facts } from "../rules/evaluate.ts";
+import { cut } from "../triage/plain-text.ts";
 import { type Clause, Clauses, type Search } from "./clauses.ts";
 import { commandText, withShortCommands } from "./command-text.ts";
 
@@ -274,4 +275,3 @@ const telling = (fields: ExplainedRow["fields"]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== false && !(Array.isArray(value) && value.length === 0)));
 
 const quoted = ({ command, line, text }: Evidence): string => `${cut(command, 80)}:${line}: ${cut(text.trim(), 200)}`;
-const cut = (text: string, length: number): string => (text.length > length ? `${text.slice(0, length - 1)}…` : text);

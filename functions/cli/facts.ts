@@ -12,7 +12,7 @@ import { compactJson } from "./json.ts";
 import { print, type Shared } from "./output.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** As much as a capture keeps of one output. */
+/** As much as a capture keeps of one output; not imported from there, because what reads archives would be loaded with it. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 /** `netcheck facts list|show|parse`: adds the commands. */
@@ -20,7 +20,8 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
   const factCommand = netcheck.command("facts").description("what netcheck can read");
   factCommand
     .command("list")
-    .option("--json")
+    .description("all facts, and the commands that are run for them")
+    .option("--json", "one JSON array")
     .action(
       run(async (options: { json?: boolean }) => {
         const { derivedFacts } = await import("../facts/derived.ts");
@@ -33,6 +34,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     );
   factCommand
     .command("show")
+    .description("the source of a fact: its commands, fields and parser")
     .argument("<id>")
     .option("--json", "its lists and the fields of their rows")
     .action(

@@ -11,7 +11,8 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
   const fixes = netcheck.command("fixes").description("the catalogue of fixes");
   fixes
     .command("list")
-    .option("--json")
+    .description("all fixes: id, risk and title")
+    .option("--json", "one JSON array")
     .action(
       run(async (options: { json?: boolean }) => {
         const loaded = loadCatalogue(runbooks, { tolerant: true });
@@ -26,8 +27,9 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     );
   fixes
     .command("show")
+    .description("the commands, parameters and side effects of a fix")
     .argument("<id>")
-    .option("--json")
+    .option("--json", "one JSON object")
     .action(
       run((id: string, options: { json?: boolean }) => {
         const loaded = loadCatalogue(runbooks, { tolerant: true });

@@ -68,7 +68,7 @@ export async function program(word: string | undefined): Promise<Command> {
     .argument("<source>", "an incident of local mode, or the path of a capture, a support bundle or a pasted text")
     .option("-o, --output <folder>", "the fixture, runbooks/rules/<id>/fixtures/<case>")
     .option("--directory <path>", "local mode's data", ".netcheck")
-    .option("--json")
+    .option("--json", "what was written, as one JSON object")
     .action(
       run(async (source: string, options: { output?: string; directory: string; json?: boolean }) => {
         const { record } = await import("./record.ts");

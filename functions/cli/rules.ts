@@ -19,7 +19,8 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
   const rules = netcheck.command("rules").description("the ruleset");
   rules
     .command("list")
-    .option("--json")
+    .description("all rules: id, role, severity and title")
+    .option("--json", "one JSON array")
     .action(
       run((options: { json?: boolean }) => {
         const loaded = catalogue();
@@ -30,8 +31,9 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     );
   rules
     .command("show")
+    .description("the guide and the text of a rule")
     .argument("<id>")
-    .option("--json")
+    .option("--json", "the rule as one JSON object, without the guide")
     .action(
       run((id: string, options: { json?: boolean }) => {
         const rule = known(id, catalogue());
@@ -98,7 +100,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .command("stats")
     .description("how often people said that a rule named the right cause (the buttons below a diagnosis)")
     .argument("[path]", "local mode's data, a file of netcheck audit export, or a downloaded archive", ".netcheck")
-    .option("--json")
+    .option("--json", "one JSON array")
     .action(
       run(async (path: string, options: { json?: boolean }) => {
         const { ruleStats, statsText } = await import("./rules-stats.ts");

@@ -9,6 +9,8 @@ import { CommandError, UsageError } from "./errors.ts";
 export async function start(options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string }): Promise<void> {
   const once = options.once;
   if (!(Number.isInteger(options.port) && options.port >= 0 && options.port < 65_536)) throw new UsageError("--port takes a number from 0 to 65535");
+  if (once !== undefined && !/^\s*\/netcheck(?:\s|$)/.test(once))
+    throw new UsageError(`--once takes a command as it is typed in the chat, such as "/netcheck node1", not "${once}"`);
   const [botToken, appToken] = [process.env["SLACK_BOT_TOKEN"], process.env["SLACK_APP_TOKEN"]];
   if (once === undefined && botToken !== undefined && appToken !== undefined) {
     const real = await startSocketMode({
@@ -33,12 +35,15 @@ export async function start(options: { once?: string; port: number; directory: s
     fresh: once !== undefined || options.fresh === true,
     port: once === undefined ? options.port : 0,
     ...(options.config === undefined ? {} : { config: resolve(options.config) }),
-  }).catch((cause: Error & { code?: string }) => {
+  }).catch((cause: NodeJS.ErrnoException) => {
     forget();
     if (cause.code === "EADDRINUSE") {
       const taken = `port ${options.port} is taken; stop what listens there, or say --port`;
       throw new CommandError(once === undefined && options.port !== 0 ? taken : NO_PORT, { cause });
     }
+    if (cause.code === "EACCES" && cause.syscall === "listen") throw new CommandError(`port ${options.port} may not be listened on; say --port`, { cause });
+    if (NO_FOLDER.has(cause.code ?? ""))
+      throw new CommandError(`${options.directory}: local mode cannot keep its data there: ${cause.message}. Name another --directory`, { cause });
     if (cause instanceof EngineLockedError) throw new CommandError(`${cause.message}. Stop the other netcheck, or name another --directory`, { cause });
     throw cause;
   });
@@ -54,7 +59,10 @@ export async function start(options: { once?: string; port: number; directory: s
     if (!outcome.ok) throw new CommandError(outcome.error ?? "the command was refused");
     await local.engine.idle();
     await local.workspace.idle();
-    process.stdout.write(`${local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE")}\n`);
+    const thread = local.workspace.transcript("C_INCIDENTS", undefined, "U_ALICE");
+    if (thread === "")
+      process.stderr.write(`netcheck: ${once.trim()} is answered with a window, which only the page shows: run netcheck start and ask there\n`);
+    else process.stdout.write(`${thread}\n`);
     if ((await local.store.incidents(1)).length > 0)
       process.stderr.write("netcheck: --once keeps nothing: to approve a fix or record this incident, run netcheck start and ask again there\n");
   } finally {
@@ -63,4 +71,6 @@ export async function start(options: { once?: string; port: number; directory: s
   }
 }
 
+/** What the system says of a folder that cannot be made or written. */
+const NO_FOLDER = new Set(["EACCES", "EEXIST", "ENOTDIR", "EPERM", "EROFS", "ENOSPC"]);
 const NO_PORT = "this machine has no free local port: too many connections hold one. See net.ipv4.ip_local_port_range and `ss -s`";

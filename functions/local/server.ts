@@ -60,8 +60,14 @@ const id = z.string().min(1).max(100);
 const entered = z.union([z.string().max(4000), z.array(z.string().max(4000)).max(100)]);
 const values = z.record(z.string(), z.record(z.string(), entered));
 const gestures = {
-  command: z.object({ user: id, channel: id, command: z.string().regex(/^\/\S+$/), text: z.string().max(4000) }),
-  message: z.object({ user: id, channel: id, text: z.string().max(limits.messageText), threadTs: id.optional(), files: z.array(id).max(10).optional() }),
+  command: z.object({ user: id, channel: id, command: z.string().regex(/^\/\S+$/), text: z.string().max(4000, "a command has at most 4,000 characters") }),
+  message: z.object({
+    user: id,
+    channel: id,
+    text: z.string().max(limits.messageText, "a message has at most 40,000 characters"),
+    threadTs: id.optional(),
+    files: z.array(id).max(10).optional(),
+  }),
   action: z.object({
     user: id,
     channel: id.optional(),
@@ -364,7 +370,7 @@ function parseJson(text: string): Record<string, unknown> {
 
 function checked<T>(schema: z.ZodType<T>, body: unknown): T {
   const parsed = schema.safeParse(body);
-  if (!parsed.success) throw new Refusal(400, z.prettifyError(parsed.error));
+  if (!parsed.success) throw new Refusal(400, parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "));
   return parsed.data;
 }
 

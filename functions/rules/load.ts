@@ -167,7 +167,7 @@ export function parseFile<T>(file: string, text: string, schema: z.ZodType<T>): 
   const result = schema.safeParse(data);
   if (result.success) return { value: result.data, text, fail };
   const { path, message } = firstIssue(result.error);
-  return fail(path, message);
+  return fail(path, message.replace(/^Invalid input: expected (\S+), received undefined$/, "it is missing ($1)"));
 }
 
 /** Offset of the deepest node on a path that exists. */

@@ -1,5 +1,6 @@
-import { ErrorCode, type WebAPIPlatformError, type WebClient } from "@slack/web-api";
+import type { WebClient } from "@slack/web-api";
 import type { Actor } from "../triage/ports.ts";
+import { mayPass, slackError } from "./slack-error.ts";
 
 /**
  * Who has an e-mail address in Slack; undefined if nobody has, or the app may not ask (it needs `users:read.email`, which netcheck's manifest does not have: the
@@ -12,9 +13,9 @@ export const personByEmail =
       const { user } = await client.users.lookupByEmail({ email });
       return user?.id === undefined ? undefined : { id: user.id, team: user.team_id ?? "" };
     } catch (error) {
-      const code = (error as { code?: string }).code === ErrorCode.PlatformError ? (error as WebAPIPlatformError).data.error : undefined;
+      const code = slackError(error);
       if (code === "users_not_found" || code === "missing_scope" || code === "user_not_visible") return undefined;
       const message = `slack: could not look up who is on call: ${code ?? (error as Error).message}`;
-      throw Object.assign(new Error(message, { cause: error }), { retryable: code === undefined || code === "ratelimited" });
+      throw Object.assign(new Error(message, { cause: error }), { retryable: mayPass(code) });
     }
   };

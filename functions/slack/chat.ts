@@ -1,9 +1,10 @@
-import { ErrorCode, type WebAPIPlatformError, type WebClient } from "@slack/web-api";
+import type { WebAPIPlatformError, WebClient } from "@slack/web-api";
 import type { Actor, Chat, Message, MessageRef, Place, Store } from "../triage/ports.ts";
 import type { DiagramData } from "./diagram.ts";
 import { mrkdwn, plain } from "./escape.ts";
 import { type Pace, unpaced } from "./pace.ts";
 import type { Renderer } from "./render.ts";
+import { mayPass, slackError } from "./slack-error.ts";
 
 export interface ChatOptions {
   readonly client: WebClient;
@@ -215,10 +216,6 @@ const carries =
   ({ metadata }: Posted): boolean =>
     (metadata?.event_payload as { key?: unknown } | undefined)?.key === key;
 
-function slackError(error: unknown): string | undefined {
-  return (error as { code?: string }).code === ErrorCode.PlatformError ? (error as WebAPIPlatformError).data.error : undefined;
-}
-
 function tooLate(error: unknown): boolean {
   const code = slackError(error);
   // Slack says it in two ways: slackapi/bolt-python#434 has the second
@@ -230,7 +227,5 @@ function tooLate(error: unknown): boolean {
 function explain(error: unknown, verb: string, channel: string): Error {
   const code = slackError(error);
   const words = code === undefined ? (error as Error).message : (WORDS[code] ?? code);
-  return Object.assign(new Error(`slack: could not ${verb} in ${channel}: ${words}`, { cause: error }), {
-    retryable: code === undefined || code === "ratelimited",
-  });
+  return Object.assign(new Error(`slack: could not ${verb} in ${channel}: ${words}`, { cause: error }), { retryable: mayPass(code) });
 }

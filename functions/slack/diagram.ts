@@ -101,7 +101,7 @@ let ready: Promise<typeof import("@resvg/resvg-wasm")> | undefined;
  * An SVG as a PNG of twice its size, for chats that show no SVG. The rasteriser (WebAssembly, 2.5 MB) and the fonts are loaded at the first call:
  * nothing else needs them.
  */
-export async function rasterize(svg: string): Promise<Uint8Array> {
+async function rasterize(svg: string): Promise<Uint8Array> {
   const require = createRequire(import.meta.url);
   ready ??= (async () => {
     const resvg = await import("@resvg/resvg-wasm");

@@ -76,11 +76,11 @@ const HELPERS = {
 };
 
 /** Limits by place, from Slack's Block Kit reference: header 150, button and title text 75 and 24, section text 3000, option text 75, context, label and hint text 2000. */
-function limitOf(parent: { [key: string]: Json }, container: string): number {
+function limitOf(container: string): number {
   if (container === "header") return 150;
   if (container === "button" || container === "static_select") return 75;
   if (container === "title" || container === "submit" || container === "close") return 24;
-  if (container === "confirm") return parent["type"] === "plain_text" ? 300 : 300;
+  if (container === "confirm") return 300;
   if (container === "context" || container === "label" || container === "hint") return 2000;
   return 3000;
 }
@@ -97,7 +97,7 @@ function expand(
     const kind: Kind = parent["type"] === "mrkdwn" ? "mrkdwn" : "plain";
     const text = leaf(node, scope, kind);
     // Slack refuses empty text objects
-    return cut(text === "" ? " " : text, limitOf(parent, container));
+    return cut(text === "" ? " " : text, limitOf(container));
   }
   if (typeof node !== "object" || node === null) return node;
   const result: Record<string, unknown> = {};

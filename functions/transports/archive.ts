@@ -1,4 +1,4 @@
-import { closeSync, createReadStream, openSync, readSync } from "node:fs";
+import { closeSync, createReadStream, fstatSync, openSync, readSync } from "node:fs";
 import { posix } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -36,6 +36,24 @@ export interface Head {
   readonly bytes: Buffer;
   /** True if the file is longer. */
   readonly truncated: boolean;
+}
+
+/** The beginning of the file at a path, whatever kind of file that is. */
+export function readHead(path: string, limit: number): Head {
+  const descriptor = openSync(path, "r");
+  try {
+    // to its end, not to its size: a pipe (`<(ssh node1 ip route)`) and what the kernel writes while it is read have none
+    const { size } = fstatSync(descriptor);
+    let buffer = Buffer.alloc(Math.min(size > 0 ? size : 65_535, limit) + 1);
+    let length = 0;
+    for (let read = -1; read !== 0 && length <= limit; length += read) {
+      if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * length, limit + 1));
+      read = readSync(descriptor, buffer, length, buffer.length - length, null);
+    }
+    return { bytes: buffer.subarray(0, Math.min(length, limit)), truncated: length > limit };
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Kinds of archives, by the end of the name. */

@@ -1,10 +1,10 @@
-import { closeSync, fstatSync, mkdirSync, openSync, readSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, posix, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { type CaptureIndex, captureOf, checkIndex, indexOf } from "../facts/capture.ts";
 import type { Capture } from "../triage/ports.ts";
-import { decodeText, type Head, unpackSome } from "./archive.ts";
+import { decodeText, type Head, readHead, unpackSome } from "./archive.ts";
 
 /** Reads and writes captures (DESIGN C3): a directory or a `.tgz` with `capture.json` and `outputs/`. Everything in them is hostile. */
 
@@ -54,7 +54,7 @@ function fromDirectory(path: string): Capture {
     const at = `${file}: ${key === "" ? "" : `${key}: `}"${name}"`;
     if (!real.startsWith(root.endsWith(sep) ? root : root + sep) && real !== root) throw new CaptureError(`${at} leads out of the capture`);
     if (!statSync(real).isFile()) throw new CaptureError(`${at} is not a file`);
-    return readHead(real, limit);
+    return textOf(readHead(real, limit));
   };
   const head = read("capture.json", "", MAX_INDEX);
   const index = parseIndex(file, head);
@@ -119,22 +119,9 @@ function safeName(file: string, name: string): string {
 /** The text of one file that a person names. @throws {CaptureError} */
 export function readText(path: string): Text {
   try {
-    return readHead(path, MAX_OUTPUT);
+    return textOf(readHead(path, MAX_OUTPUT));
   } catch (cause) {
     throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
-  }
-}
-
-function readHead(path: string, limit: number): Text {
-  const descriptor = openSync(path, "r");
-  try {
-    const { size } = fstatSync(descriptor);
-    const buffer = Buffer.alloc(Math.min(size, limit));
-    let length = 0;
-    for (let read = -1; read !== 0 && length < buffer.length; length += read) read = readSync(descriptor, buffer, length, buffer.length - length, length);
-    return { text: decodeText(buffer.subarray(0, length)), truncated: size > limit };
-  } finally {
-    closeSync(descriptor);
   }
 }
 

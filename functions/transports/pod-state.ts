@@ -98,7 +98,7 @@ function refusal(reason: string, message: string): string {
 }
 
 /** What a pod that has not started is waiting for, for people. */
-export function waitingFor(pod: Pod): string {
+function waitingFor(pod: Pod): string {
   const { waiting } = pod.status.containerStatuses?.find(({ name }) => name === CONTAINER)?.state ?? {};
   const scheduled = pod.status.conditions?.find(({ type }) => type === "PodScheduled");
   if (scheduled?.status === "False") return `the scheduler found no place for it: ${oneLine(scheduled.message ?? "")}`;

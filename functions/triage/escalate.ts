@@ -117,5 +117,5 @@ const escalated = (afterMinutes: number, words: string, people: readonly string[
   data: { minutes: minutesWords(afterMinutes), words, people },
 });
 
-export const minutesWords = (minutes: number): string =>
+const minutesWords = (minutes: number): string =>
   minutes % 60 === 0 ? `${minutes / 60} ${minutes === 60 ? "hour" : "hours"}` : `${minutes} ${minutes === 1 ? "minute" : "minutes"}`;

@@ -6,8 +6,8 @@ import type { Called, FleetRequest, NodeTerm, Ports, Target } from "./ports.ts";
 
 /** More are not examined at once: see docs/fleet.md for what 1,000 take. */
 export const MAX_NODES = 1000;
-/** From so many on whoever asks has to say once more that all of them are meant. */
-export const CONFIRM_FROM = 100;
+/** Of more than this whoever asks has to say once more that all of them are meant. */
+const CONFIRM_ABOVE = 100;
 /** Names that are offered where one is not known. */
 const SUGGESTIONS = 5;
 
@@ -76,7 +76,7 @@ export async function selectNodes(ports: Pick<Ports, "config" | "targets">, { te
       choices: [],
     };
   const all = terms.some(({ by }) => by === "all");
-  if ((all || count > CONFIRM_FROM) && (confirmed === undefined || confirmed < count)) {
+  if ((all || count > CONFIRM_ABOVE) && (confirmed === undefined || confirmed < count)) {
     const clusters = [...new Set(targets.map(({ cluster }) => cluster))];
     const more = confirmed === undefined ? "" : ` (there were ${confirmed} a moment ago)`;
     return {

@@ -196,7 +196,7 @@ interface Line {
 }
 
 /** One line, for the thread. */
-export function lineOf({ after, before, look, minute, node, title, wide, spreadTo }: Line): { readonly icon: string; readonly words: string } {
+function lineOf({ after, before, look, minute, node, title, wide, spreadTo }: Line): { readonly icon: string; readonly words: string } {
   const when = `${node}, ${minute} min ${after === "fixed" ? "after the fix" : "later"}`;
   const { seen, detail } = look;
   if (seen === "not-looked") {

@@ -46,7 +46,7 @@ export async function refreshHome({ durable, ports, catalogue }: Context, actor:
 }
 
 /** What waits for a person, what is open, what was examined, what is muted, and what the person may do. */
-export async function homeMessage({ ports, catalogue }: Pick<Context, "ports" | "catalogue">, actor: Actor): Promise<Message> {
+async function homeMessage({ ports, catalogue }: Pick<Context, "ports" | "catalogue">, actor: Actor): Promise<Message> {
   const now = ports.now();
   const standing = await standingOf(await ports.config(), actor, (group) => ports.members(group));
   const mine = (one: Pick<Registered, "requester" | "cluster" | "target">): boolean => isShownTo(standing, one);

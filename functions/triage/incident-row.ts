@@ -19,7 +19,7 @@ export interface IncidentRow {
 }
 
 /** Of a stored incident. What cannot be read of it is left out: a list must not fail because of one line. */
-export async function incidentRow(ports: Pick<Ports, "store" | "chat" | "log">, incident: Incident): Promise<IncidentRow> {
+async function incidentRow(ports: Pick<Ports, "store" | "chat" | "log">, incident: Incident): Promise<IncidentRow> {
   const { id, target, cluster, requester, createdAt, thread, diagnosis: key } = incident;
   const told = (problem: unknown): undefined => {
     ports.log("warn", "a line of a list could not be read", { incident: id, problem: (problem as Error).message });

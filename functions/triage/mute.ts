@@ -7,7 +7,7 @@ import { untilText } from "./report.ts";
 import { mayMute, standingOf } from "./standing.ts";
 
 /** All mutes are one chain of the audit trail, beside those of the incidents. */
-export const MUTES = "mutes";
+const MUTES = "mutes";
 
 type Asked = Extract<ChatCommand, { name: "mute" | "unmute" }>;
 

@@ -10,7 +10,7 @@ export type PageRoute = NonNullable<Config["pages"]>["routes"][number];
  * Labels whose value is a node's name or address, the more certain ones first: of Kubernetes' own exporters, of agents, of CloudWatch (a dimension), and what
  * Prometheus sets to host:port.
  */
-export const USUAL_LABELS = ["node", "nodename", "node_name", "kubernetes_node", "host", "hostname", "InstanceId", "instance_id", "instance"] as const;
+const USUAL_LABELS = ["node", "nodename", "node_name", "kubernetes_node", "host", "hostname", "InstanceId", "instance_id", "instance"] as const;
 /** Nodes of one alert. */
 const MAX_NAMES = 50;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,252}$/;

@@ -177,7 +177,7 @@ async function diagnose({ ports, catalogue }: Context, id: string, number: numbe
 }
 
 /** A forged output must never become a fix's parameters: neither here, nor in what others make of the stored diagnosis. */
-export function withoutFixes(diagnosis: Diagnosis): Diagnosis {
+function withoutFixes(diagnosis: Diagnosis): Diagnosis {
   return { ...diagnosis, causes: diagnosis.causes.map(({ fix: _fix, fixProblem: _problem, ...cause }) => cause) };
 }
 
@@ -193,8 +193,9 @@ async function tellUnreadable(
   return null;
 }
 
-/** A reason as a sentence of its own. */
-const sentence = (reason: string): string => `${reason.slice(0, 1).toUpperCase()}${reason.slice(1, 1500)}${/[.!?]$/.test(reason) ? "" : "."}`;
+/** A reason as a sentence of its own; our name stays as it is. */
+const sentence = (reason: string): string =>
+  `${reason.startsWith("netcheck ") ? "n" : reason.slice(0, 1).toUpperCase()}${reason.slice(1, 1500)}${/[.!?]$/.test(reason) ? "" : "."}`;
 
 async function tellDiagnosis({ ports, catalogue }: Context, id: string, thread: MessageRef, number: number, { key, source }: Examined): Promise<null> {
   const diagnosis = await loadDiagnosis(ports, key);

@@ -204,7 +204,7 @@ export async function mayReview(
 export const enough = (decisions: readonly Decision[], needed: number): boolean =>
   new Set(decisions.filter((decision) => decision.decision === "approve").map((decision) => decision.actor.id)).size >= needed;
 
-export const samePerson = (a: Actor, b: Actor): boolean => a.id === b.id;
+const samePerson = (a: Actor, b: Actor): boolean => a.id === b.id;
 
 /** A statement held against a subject and a moment. */
 interface Reading<S extends Statement = Statement> {

@@ -4,6 +4,7 @@ import type { Catalogue, Guide } from "../rules/load.ts";
 import { type UncheckedGroup, uncheckedGroups } from "../rules/unchecked.ts";
 import { commandLines } from "./command-text.ts";
 import { hiding, withoutMuted } from "./muted.ts";
+import { cut } from "./plain-text.ts";
 import type { Incident, IncidentState, Message, Mute } from "./ports.ts";
 import { workloadWords } from "./workload.ts";
 
@@ -159,8 +160,8 @@ export function byCommand(evidence: readonly Evidence[]): { command: string; lin
   for (const item of evidence) groups.set(item.command, [...(groups.get(item.command) ?? []), item]);
   // a list of forty sysctl keys says no more than its beginning
   return [...groups].map(([command, items]) => ({
-    command: command.length > 90 ? `${command.slice(0, 89)}…` : command,
-    lines: items.map((item) => `${item.line}: ${item.text.slice(0, 300)}`).join("\n"),
+    command: cut(command, 90),
+    lines: items.map((item) => `${item.line}: ${cut(item.text, 300)}`).join("\n"),
   }));
 }
 

@@ -4,6 +4,7 @@ import type { Catalogue } from "../rules/load.ts";
 import { canonical, sha256, verifyChain } from "./audit.ts";
 import { commandLines } from "./command-text.ts";
 import { PAGER } from "./page.ts";
+import { cut } from "./plain-text.ts";
 import type { Actor, AuditEvent, Incident } from "./ports.ts";
 import { workloadWords } from "./workload.ts";
 
@@ -318,8 +319,6 @@ function textOf(value: unknown): string {
   const json = canonical(value);
   return json === "{}" ? "" : json;
 }
-
-const cut = (text: string, limit: number): string => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
 
 const whoOf = ({ id }: Actor): string => (id === PAGER.id ? "a page from the monitoring system" : id);
 

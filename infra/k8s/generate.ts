@@ -14,9 +14,9 @@ import { DEFAULTS, type Installation, manifestYaml } from "./manifest.ts";
  * scripts stay allowed beside the new ones. Exit code 2 if an option is wrong.
  */
 const text = { type: "string" } as const;
-const { values } = parseArgs({ options: { image: text, namespace: text, group: text, previous: text } });
-const { previous, ...given } = values;
-const installation: Installation = { ...DEFAULTS, ...given, ...(previous === undefined ? {} : { previous: pinnedIn(previous) }) };
+const values = given();
+const { previous, ...named } = values;
+const installation: Installation = { ...DEFAULTS, ...named, ...(previous === undefined ? {} : { previous: pinnedIn(previous) }) };
 const problems = [
   byDigest(installation.image) ? "" : `--image ${installation.image}: name it by its digest (name@sha256:…)`,
   ...(["namespace", "group"] as const).map((name) =>
@@ -33,6 +33,16 @@ else {
   const file = fileURLToPath(new URL("netcheck.yaml", import.meta.url));
   writeFileSync(file, yaml);
   process.stdout.write(`wrote ${file}: ${Buffer.byteLength(yaml)} bytes\n`);
+}
+
+/** The options of the command line. */
+function given() {
+  try {
+    return parseArgs({ options: { image: text, namespace: text, group: text, previous: text } }).values;
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    return process.exit(2);
+  }
 }
 
 /** What the YAML of another version pins. */

@@ -14,7 +14,7 @@ export interface Installation {
 }
 
 /** Nothing has this digest: a cluster with it takes no pod until the own image is filled in. */
-export const NO_IMAGE = `netcheck-debug@sha256:${"0".repeat(64)}`;
+const NO_IMAGE = `netcheck-debug@sha256:${"0".repeat(64)}`;
 export const DEFAULTS: Installation = { namespace: "netcheck", image: NO_IMAGE, group: "netcheck" };
 
 interface Part {

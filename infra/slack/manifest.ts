@@ -16,8 +16,8 @@ export function slackManifest(url: string): string {
 }
 
 if (import.meta.main) {
-  const { url } = parseArgs({ options: { url: { type: "string" } } }).values;
   try {
+    const { url } = parseArgs({ options: { url: { type: "string" } } }).values;
     if (url === undefined)
       throw new Error("which address does Slack send its requests to? npm run --silent manifest -- --url https://…/slack (output SlackUrl of the stack)");
     process.stdout.write(slackManifest(url));

@@ -298,6 +298,7 @@ describe("infra/k8s/netcheck.yaml", () => {
     expect(new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []))).toEqual(new Set(["node-debug"]));
     expect(objects.find(({ kind }) => kind === "ConfigMap")?.data).toMatchObject({ image, "previous.image": DEFAULTS.image });
     expect(generate("--image", "example/debug:1")).toMatchObject({ status: 2, stderr: expect.stringContaining("by its digest") as string });
+    expect(generate("--imgae", image)).toMatchObject({ status: 2, stderr: expect.stringMatching(/^Unknown option '--imgae'[^\n]*\n$/) as string });
     expect(generate("--previous", `${root}package.json`)).toMatchObject({ status: 2, stderr: expect.stringContaining("no ConfigMap") as string });
   });
 

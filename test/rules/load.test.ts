@@ -235,6 +235,7 @@ describe("fix.yaml", () => {
     ["a list outside of each", "each: [interfaces], ", "", /fix\.yaml:8:5: apply\.0: "\$interfaces" is a list: name it in each$/],
     ["no way back and no word on it", "rollbackNote: It is gone.\n", "", /fix\.yaml.*: rollbackNote: a fix without rollback says why in rollbackNote$/],
     ["folder mismatch", "id: some-fix", "id: other-fix", /fix\.yaml:1:1: id: the folder is called "some-fix"/],
+    ["no word on the verification", ", note: Nothing.", "", /fix\.yaml:11:1: verify\.note: it is missing \(string\)$/],
     ["settles too long", "settle: 1", "settle: 601", /fix\.yaml:11:11: verify\.settle: .*<=600$/],
     [
       "parameter of a wrong type",

@@ -157,6 +157,13 @@ describe("post", () => {
     await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: false, message: expect.stringContaining(words) });
   });
 
+  test.each(["internal_error", "fatal_error", "service_unavailable", "team_added_to_org"])("%s is Slack's own trouble: it may pass", async (error) => {
+    workspace.fail("chat.postMessage", { error });
+    await expect(chat().post("inc-1/root", incidents, note("one"))).rejects.toMatchObject({ retryable: true });
+    await chat().post("inc-1/root", incidents, note("one"));
+    expect(textsOf()).toEqual(["one"]);
+  });
+
   test("what cannot be drawn is said plainly", async () => {
     await chat().post("inc-1/root", incidents, { template: "note", data: {} });
     expect(textsOf()).toEqual([expect.stringContaining('could not draw the message "note"')]);

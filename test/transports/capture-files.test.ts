@@ -116,7 +116,10 @@ describe("a capture as a person writes it", () => {
       "outputs/route.txt": "",
     });
     expect((await readCaptureFiles(path)).startedAt).toBe("2026-11-20T09:14:05Z");
-    const timed = directory({ "capture.json": { ...indexWith({ ...ROUTE, startedAt: "2026-11-20T09:14:07Z" }), startedAt: "2026-11-20T09:00:00Z" }, "outputs/route.txt": "" });
+    const timed = directory({
+      "capture.json": { ...indexWith({ ...ROUTE, startedAt: "2026-11-20T09:14:07Z" }), startedAt: "2026-11-20T09:00:00Z" },
+      "outputs/route.txt": "",
+    });
     expect((await readCaptureFiles(timed)).startedAt).toBe("2026-11-20T09:00:00Z");
   });
 

@@ -20,7 +20,7 @@ export function button(work: Work, action: Click["action"]) {
 const VALUE = /^([A-Za-z0-9_-]{1,64})(?: ([A-Za-z0-9_-]{1,80}))?$/;
 
 /** What a click says; undefined if its value is not one of ours. */
-export function readClick(body: BlockAction<ButtonAction>, payload: ButtonAction, action: Click["action"]): Click | undefined {
+function readClick(body: BlockAction<ButtonAction>, payload: ButtonAction, action: Click["action"]): Click | undefined {
   const value = VALUE.exec(payload.value ?? "");
   if (value === null) return undefined;
   const place = placeOf(body);

@@ -21,7 +21,7 @@ const VALUE = /^(.*?)(?: @(\d{1,16}\.\d{1,10}))?$/s;
  * What a click asks for; undefined if its value is not one of ours. Clicks of one person on one button of one message are one incident. A button of the Home
  * tab is there for long: each click is an incident of its own, which is answered to the person.
  */
-export function readChoice(body: BlockAction<ButtonAction>, payload: ButtonAction): TriageRequest | undefined {
+function readChoice(body: BlockAction<ButtonAction>, payload: ButtonAction): TriageRequest | undefined {
   const [, command = "", elsewhere] = VALUE.exec(payload.value ?? "") ?? [];
   const asked = parseCommand(command);
   const channel = body.channel?.id ?? (body.view === undefined ? undefined : body.user.id);
