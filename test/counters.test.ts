@@ -127,6 +127,47 @@ test.each([
   expect(rows.map((row: { endpoint: string }) => row.endpoint)).toEqual(stale);
 });
 
+const timed = (left: number, address = "10.244.9.9"): string => flow("10.96.0.10", address).replace(/^(udp +17) \d+/, `$1 ${left}`);
+/** A flow that nothing uses tells how long it was until the second listing. */
+const idle = (left: number): string =>
+  `udp      17 ${left} src=10.0.0.1 dst=10.0.0.9 sport=40000 dport=123 src=10.0.0.9 dst=10.0.0.1 sport=123 dport=40000 mark=0 use=1\n`;
+
+test.each([
+  ["used in between", timed(21) + idle(28), timed(27) + idle(18), false],
+  ["used in between, a second after the first listing", timed(21) + idle(28), timed(20) + idle(18), false],
+  ["running out", timed(21) + idle(28), timed(11) + idle(18), true],
+  ["gone", timed(4) + idle(28), idle(18), true],
+  ["listed again at once", timed(21) + idle(28), timed(20) + idle(27), false],
+  ["listed once", timed(3) + idle(28), undefined, false],
+])("a UDP flow to a service, listed twice: %s", (_, before, after, resting) => {
+  const tables = [before, ...(after === undefined ? [] : [after])].map((text, i) => output("conntrack -L", text, { sample: i + 1 }));
+  expect(read("stale-service-flow", ...tables, output("iptables-save", NAT("COMMIT\n"))).rows).toMatchObject([{ endpoint: "10.244.9.9", resting }]);
+});
+
+test.each([
+  ["fd00:10:244:1::2", []],
+  ["fd00:10:244:9::9", ["fd00:10:244:9::9"]],
+])("a UDP flow to a service with an IPv6 address, to %s", (endpoint, stale) => {
+  const six = NAT("COMMIT\n")
+    .replaceAll("10.96.0.10/32", "fd00:10:96::a/128")
+    .replace("10.244.1.2:53", "[fd00:10:244:1::2]:53")
+    .replace("10.244.0.2:53", "[fd00:10:244::2]:53");
+  const { rows } = read(
+    "stale-service-flow",
+    output("conntrack -L -f ipv6", flow("fd00:10:96::a", endpoint)),
+    output("ip6tables-save", six.replace(/^.*203\.0\.113.*\n/m, "")),
+  );
+  expect(rows.map((row: { endpoint: string }) => row.endpoint)).toEqual(stale);
+});
+
+test("listings of parts of the table complement each other", () => {
+  const udp = output("conntrack -L -p udp", timed(20));
+  const [other, six] = [output("conntrack -L -p tcp --dport 80", ""), output("conntrack -L -f ipv6", idle(9).replaceAll("10.0.0.", "fd00::"))];
+  expect(read("conntrack", other, udp, six).rows).toHaveLength(2);
+  expect(read("conntrack", udp, output("conntrack -L", timed(20) + idle(28))).rows).toHaveLength(2);
+  expect(read("conntrack", output("conntrack -L", timed(20)), six).rows).toHaveLength(2);
+});
+
 test("a UDP flow to a service: a search for some endpoints, of which the last rules look like a whole chain", () => {
   const shown = NAT("")
     .split("\n")
@@ -134,6 +175,25 @@ test("a UDP flow to a service: a search for some endpoints, of which the last ru
   const rules = [`-A KUBE-SVC-A ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p udp -m udp --dport 53 -j KUBE-MARK-MASQ`, ...shown, ""].join("\n");
   const search = output("iptables-save -t nat | grep -E '10.96.0.10|SEP-B'", rules);
   expect(read("stale-service-flow", output("conntrack -L", flow("10.96.0.10", "10.244.0.2")), search).rows).toEqual([]);
+});
+
+test.each([
+  ["a module", "ena                   151552  0\n", "rx_packets: 1\n", ["module"]],
+  ["a kernel that has it built in", "bridge 1 0\n", "     pps_allowance_exceeded: 7\n", ["counter"]],
+  ["other cards", "bridge 1 0\n", "     rx_missed_errors: 7\n", []],
+])("the driver of EC2's cards: %s", (_, modules, counters, by) => {
+  const { rows } = read("ena-driver", output("lsmod", modules), output("ethtool -S eth0", counters));
+  expect(rows.map((row: { by: string }) => row.by)).toEqual(by);
+});
+
+test("virtual servers of IPVS on the node's own addresses are NodePorts; those on kube-ipvs0 are not", () => {
+  const settings = output("sysctl -a", "net.ipv4.ip_local_port_range = 1024\t65000\nnet.ipv4.ip_local_reserved_ports = \n");
+  const servers = output("ipvsadm -Ln", "TCP  10.0.0.5:31380 rr\nTCP  10.0.0.5:8443 rr\nTCP  10.96.0.7:32000 rr\n");
+  const addresses = output("ip -br addr", "eth0 UP 10.0.0.5/24\nkube-ipvs0 DOWN 10.96.0.7/32\n");
+  const listeners = output("ss -lntup", "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port\ntcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:*\n");
+  const ports = (...more: Output[]) => read("node-port", settings, servers, addresses, output("iptables-save", "*nat\nCOMMIT\n"), ...more).rows;
+  expect(ports(listeners)).toMatchObject([{ port: 31380, by: "rule", sure: true }]);
+  expect(ports()).toMatchObject([{ port: 31380, sure: false }]);
 });
 
 test("a message of the kernel is at least as old as the newest one is later", () => {

@@ -9,6 +9,12 @@ describe("the time of a capture by its output of date", () => {
     ["date", "Fri 25 Sep 2020 04:11:09 PM UTC", "2020-09-25T16:11:09.000Z"],
     ["date -Iseconds", "2026-11-22T02:18:41+00:00", "2026-11-22T02:18:41.000Z"],
     ["date -R", "Sun, 22 Nov 2026 02:18:41 +0000", "2026-11-22T02:18:41.000Z"],
+    [
+      "timedatectl",
+      "               Local time: Sun 2026-11-22 02:18:41 UTC\n           Universal time: Sun 2026-11-22 02:18:41 UTC\n",
+      "2026-11-22T02:18:41.000Z",
+    ],
+    ["sudo timedatectl status", "      Local time: Sun 2026-11-22 02:18:41 UTC\n", "2026-11-22T02:18:41.000Z"],
   ])("%s: %s", (command, text, time) =>
     expect(
       toldByDate([
@@ -24,6 +30,7 @@ describe("the time of a capture by its output of date", () => {
     ["date", "-bash: date: command not found"],
     ["date -d yesterday", "Sat Nov 21 02:18:41 UTC 2026"],
     ["timedatectl", "Sun Nov 22 02:18:41 UTC 2026"],
+    ["timedatectl", "               Local time: Sun 2026-11-22 03:18:41 CET\n           Universal time: Sun 2026-11-22 02:18:41 UTC\n"],
   ])("tells nothing: %s: %s", (command, text) => expect(toldByDate([{ command, text }])).toBeUndefined());
 
   it("gives way to the time that the capture itself tells", () => {

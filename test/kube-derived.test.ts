@@ -123,8 +123,78 @@ describe("service-proxy", () => {
     expect(all).toEqual(["endpoint nftables", "log ipvs", "config iptables", "rules ipvs"]);
   });
 
+  test("a line of a log of which nobody knows the age does not count against one that has it", () => {
+    const former = 'I1001 03:00:01.1 1 a.go:1] "Using iptables proxy"\n';
+    const now = 'I1121 03:10:01.1 1 a.go:1] "Using ipvs Proxier"\n';
+    const told = modes(["date", "Sun Nov 22 09:14:07 UTC 2026\n"], ["kubectl logs kube-proxy-x", now], ["kubectl logs kube-proxy-x --previous", former]);
+    expect(told).toEqual(["log ipvs"]);
+  });
+
+  test("who looked for kube-proxy among the processes and found none has none, whatever else runs", () => {
+    const status = "KubeProxyReplacement:    True   [eth0  10.20.4.11 (Direct Routing)]\n";
+    const found = (search: string) =>
+      modes(
+        ["cilium-dbg status", status],
+        [`ps -ef | grep ${search}`, `root 2211 2190 1 Nov20 ? 00:31:10 cilium-agent\nroot 9012 9000 0 09:14 pts/0 00:00:00 grep ${search}\n`],
+      );
+    expect(found("-E 'kube-proxy|cilium'")).toEqual(["status cilium"]);
+    expect(found("cilium")).toEqual([]);
+  });
+
+  test("an address that a neighbour announces beside its own proves nothing", () => {
+    const addresses = "2: eth0    inet 10.20.4.11/24 scope global eth0\n7: kube-ipvs0    inet 10.20.4.200/32 scope global kube-ipvs0\n";
+    const foreign = (neighbors: string) =>
+      factOf<{ foreign: unknown[] }>("service-proxy", [
+        ["ip -o -4 addr", addresses],
+        ["ip neigh", neighbors],
+      ]).foreign;
+    const vip = "10.20.4.200 dev eth0 lladdr 52:54:00:aa:00:12 STALE\n";
+    expect(foreign(vip)).toMatchObject([{ address: "10.20.4.200", by: "neighbor" }]);
+    expect(foreign(`${vip}10.20.4.12 dev eth0 lladdr 52:54:00:aa:00:12 REACHABLE\n`)).toEqual([]);
+  });
+
   test("rules of two modes tell nothing of the mode", () => {
     const both = NAT.replace("COMMIT", "-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 443 -j KUBE-SVC-NPX46M4PTMTKRN6Y\nCOMMIT");
     expect(modes(["iptables-save", both])).toEqual([]);
+  });
+});
+
+describe("host-port", () => {
+  const ports = (...shown: Shown[]) => factOf<{ rows: Record<string, unknown>[]; unrouted: Record<string, unknown>[] }>("host-port", shown);
+
+  test("portmap with nftables, also for one address of the host and for IPv6", () => {
+    const table = (family: string, rule: string) => `table ${family} cni_hostport {\n\tchain hostports {\n\t\t${rule}\n\t}\n}\n`;
+    const { rows } = ports([
+      "nft list ruleset",
+      table("ip", 'tcp dport 8443 dnat to 10.244.3.61:443 comment "cba06b57"') + table("ip6", 'udp dport 53 dnat to [fd00::9]:5353 comment "cba06b57"'),
+    ]);
+    expect(rows).toMatchObject([
+      { family: "ipv4", place: "cni_hostport", protocol: "tcp", port: 8443, address: "10.244.3.61", to: "10.244.3.61:443", position: 1 },
+      { family: "ipv6", protocol: "udp", port: 53, address: "fd00::9" },
+    ]);
+    const own = table("ip", "ip daddr 10.20.4.11 tcp dport 80 dnat to 10.244.3.7:80").replace("hostports", "hostip_hostports");
+    expect(ports(["nft list ruleset", own]).rows).toMatchObject([{ hostAddress: "10.20.4.11", port: 80 }]);
+  });
+
+  test("CRI-O has the port in the jump", () => {
+    const rules = [
+      "*nat",
+      '-A KUBE-HOSTPORTS -p tcp -m comment --comment "web_shop hostport 8443" -m tcp --dport 8443 -j KUBE-HP-IJHALPHTORMHHPPK',
+      '-A KUBE-HP-IJHALPHTORMHHPPK -p tcp -m comment --comment "web_shop hostport 8443" -m tcp -j DNAT --to-destination 10.85.0.9:443',
+      "COMMIT\n",
+    ];
+    expect(ports(["iptables-save", rules.join("\n")]).rows).toMatchObject([
+      { place: "KUBE-HP-IJHALPHTORMHHPPK", port: 8443, address: "10.85.0.9", position: 1 },
+    ]);
+  });
+
+  test("a pod of Calico without a route is gone, if all routes were seen and others of the range have one", () => {
+    const nat = "*nat\n-A CNI-DN-1 -p tcp -m tcp --dport 443 -j DNAT --to-destination 10.42.9.43:8443\nCOMMIT\n";
+    const routes = "default via 10.20.4.1 dev eth0\nblackhole 10.42.9.0/26 proto 80\n10.42.9.5 dev cali1 scope link\n";
+    const unrouted = (text: string, cut = false) => ports(["iptables-save", nat], ["ip route", text, cut]).unrouted;
+    expect(unrouted(routes)).toMatchObject([{ address: "10.42.9.43", prefix: "10.42.9.0/26" }]);
+    expect(unrouted(routes, true)).toEqual([]);
+    expect(unrouted(`${routes}10.42.9.43 dev cali2 scope link\n`)).toEqual([]);
+    expect(unrouted(routes.replace("10.42.9.5 dev cali1 scope link\n", ""))).toEqual([]);
   });
 });

@@ -39,3 +39,15 @@ test("a name is the same with and without its domain, and an address only as a w
   expect(isCalled(["192.0.2.7"], "192.0.2.7")).toBe(true);
   expect(isCalled(["192"], "192.0.2.7")).toBe(false);
 });
+
+test("a pasted text has no name, unless it tells one", () => {
+  const pasted = (text: string): string[] =>
+    nodeNames(
+      captureOf({ schema: "netcheck.capture/1", target: { name: "pasted" }, transport: "paste", outputs: [{ command: "ip a", file: "0" }] }, () => ({
+        text,
+        truncated: false,
+      })),
+    );
+  expect(pasted("1: lo: <LOOPBACK>\n")).toEqual([]);
+  expect(pasted("root@wk-5:~# ip a\n1: lo: <LOOPBACK>\n")).toEqual(["wk-5"]);
+});

@@ -108,6 +108,29 @@ describe("what cannot be known is undetermined, and only that", () => {
     expect(decide([cut], pod)).toMatchObject({ verdict: "undetermined", reason: "only a part of the chain FORWARD is known" });
   });
 
+  test("chains of kube-proxy that are not shown accept nothing: what refuses everything behind them decides", () => {
+    const jumps = [
+      "-P FORWARD ACCEPT",
+      "-A FORWARD -m conntrack --ctstate NEW -j KUBE-PROXY-FIREWALL",
+      "-A FORWARD -m conntrack --ctstate NEW -j KUBE-SERVICES",
+    ];
+    const shown = (...rules: string[]): Shown => ({ command: "iptables -S FORWARD", text: `${[...jumps, ...rules].join("\n")}\n` });
+    const last = "-A FORWARD -j REJECT --reject-with icmp-host-prohibited";
+    expect(decide([shown(last)], pod)).toMatchObject({ verdict: "reject", blockers: ["FORWARD"] });
+    expect(verdict([shown("-A FORWARD -j ACCEPT", last)], pod)).toBe("undetermined");
+    expect(verdict([shown("-A FORWARD -j KUBE-FORWARD", last)], pod)).toBe("undetermined");
+    expect(verdict([shown("-A FORWARD -j AGENT", last)], pod)).toBe("undetermined");
+  });
+
+  test("a rule whose line was cut may ask for more", () => {
+    const listing = (end: string): Shown => ({
+      command: "iptables -nvL FORWARD",
+      text: `Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target     prot opt in     out     source               destination\n    3   252 DROP       all  --  *      *       0.0.0.0/0            0.0.0.0/0            ${end}\n`,
+    });
+    expect(verdict([listing("/* dropping what is marked */")], pod)).toBe("drop");
+    expect(verdict([listing("/* dropping what is mar")], pod)).toBe("undetermined");
+  });
+
   test("a listing without -v does not show interfaces", () => {
     const header = "target     prot opt source               destination\n";
     const shown = { command: "iptables -L FORWARD -n", text: `Chain FORWARD (policy DROP)\n${header}ACCEPT     all  --  0.0.0.0/0            0.0.0.0/0\n` };

@@ -96,6 +96,20 @@ describe("what a line of several commands printed", () => {
     expect(outputsOf(twice).map(([command]) => command)).toEqual(["iptables -S FORWARD; iptables -S INPUT"]);
   });
 
+  test("of a list of words that ends in a shell's line, too", () => {
+    const text = [...RULES, ...ROUTES].join("\n");
+    const [output] = pastedCaptures(`# ip rule\n${text}`, "paste.txt", "the paste")[0].outputs;
+    const commands = (...argv: string[]) =>
+      (output === undefined ? [] : eachCommand({ ...output, argv, command: argv.join(" "), text })).map(({ command }) => command);
+    expect(commands("nsenter", "-t", "1", "-n", "sh", "-c", "ip rule; ip route")).toEqual([
+      "nsenter -t 1 -n sh -c 'ip rule'",
+      "nsenter -t 1 -n sh -c 'ip route'",
+    ]);
+    // nobody can tell how a word with a blank was meant; and one command is one
+    expect(commands("ssh", "a b", "sh", "-c", "ip rule; ip route")).toHaveLength(1);
+    expect(commands("sh", "-c", "ip rule")).toEqual(["sh -c ip rule"]);
+  });
+
   test("is diagnosed", () => {
     const catalogue = loadCatalogue(fileURLToPath(new URL("../runbooks/", import.meta.url)), { tolerant: true });
     const paste = [
@@ -109,5 +123,83 @@ describe("what a line of several commands printed", () => {
     const { causes } = diagnose(pastedCaptures(paste, "paste.txt", "the paste")[0], catalogue, "x", () => 0);
     expect(causes.map(({ rule }) => rule)).toEqual(["conntrack-table-full"]);
     for (const { line, text } of causes[0]?.evidence ?? []) expect(paste.split("\n")[line - 1]).toBe(text);
+  });
+});
+
+describe("what a loop over names printed", () => {
+  const output = (command: string, ...lines: string[]) => ({
+    command,
+    argv: undefined,
+    file: "a.txt",
+    text: lines.join("\n"),
+    exitCode: 0,
+    durationMs: undefined,
+    startMs: undefined,
+    stderr: "",
+    truncated: false,
+    sample: 1,
+  });
+  const turns = (command: string, ...lines: string[]) =>
+    eachCommand(output(command, ...lines)).map((one) => [
+      one.command,
+      ...one.text.split("\n").flatMap((line, i) => (line.trim() === "" ? [] : [`${i + 1}: ${line.trim()}`])),
+    ]);
+
+  test.each([
+    ["for i in eth0 eth1; do echo == $i; ethtool -S $i | grep allowance; done", "== "],
+    [`for i in $(ls /sys/class/net); do echo "== \${i}"; ethtool -S \${i} | grep allowance; done`, "== "],
+    ["for i in eth*; do echo $i:; ethtool -S $i | grep allowance; done", "", ":"],
+    ["for i in eth0 eth1\ndo\n  echo $i\n  ethtool -S $i | grep allowance\ndone", ""],
+    [`for i in eth0 eth1; do echo -e "\\n=== $i ==="; ethtool -S $i | grep allowance; done 2>/dev/null | tee /tmp/x`, "=== ", " ==="],
+  ])("is told apart by what echo says: %s", (command, before, behind = "") => {
+    const lines = [`${before}eth0${behind}`, "     pps_allowance_exceeded: 1", `${before}eth1${behind}`, "     pps_allowance_exceeded: 2"];
+    expect(turns(command, ...lines)).toEqual([
+      ["ethtool -S eth0 | grep allowance", "2: pps_allowance_exceeded: 1"],
+      ["ethtool -S eth1 | grep allowance", "4: pps_allowance_exceeded: 2"],
+    ]);
+  });
+
+  test("is told apart behind what hands it to a shell", () => {
+    const lines = ["# eth0", "     pps_allowance_exceeded: 1", "# eth1", "     pps_allowance_exceeded: 2"];
+    expect(turns("sudo sh -c 'for i in eth0 eth1; do echo \"# $i\"; ethtool -S $i | grep allowance; done'", ...lines)).toEqual([
+      ["sudo sh -c 'ethtool -S eth0 | grep allowance'", "2: pps_allowance_exceeded: 1"],
+      ["sudo sh -c 'ethtool -S eth1 | grep allowance'", "4: pps_allowance_exceeded: 2"],
+    ]);
+  });
+
+  test("is found in a paste", () => {
+    const loop = "for i in eth0 eth1; do echo == $i; ethtool -S $i | grep allowance; done";
+    const lines = ["== eth0", "     pps_allowance_exceeded: 1", "== eth1", "     pps_allowance_exceeded: 2"];
+    for (const prompt of ["root@n1:~# ", "$ "])
+      expect(outputsOf([`${prompt}${loop}`, ...lines].join("\n"))).toEqual([
+        ["ethtool -S eth0 | grep allowance", `3: ${(lines[1] as string).trim()}`],
+        ["ethtool -S eth1 | grep allowance", `5: ${(lines[3] as string).trim()}`],
+      ]);
+  });
+
+  test("is two samples where the same is asked again", () => {
+    const loop = "for i in 1 2 3; do echo run $i; ethtool -S eth0 | grep pps; sleep 5; done";
+    const samples = eachCommand(
+      output(loop, "run 1", "     pps_allowance_exceeded: 1", "run 2", "     pps_allowance_exceeded: 2", "run 3", "     pps_allowance_exceeded: 9"),
+    );
+    expect(samples.map(({ command, sample, text }) => [command, sample, text.trim()])).toEqual([
+      ["ethtool -S eth0 | grep pps; sleep 5", 1, "pps_allowance_exceeded: 1"],
+      ["ethtool -S eth0 | grep pps; sleep 5", 2, "pps_allowance_exceeded: 9"],
+    ]);
+  });
+
+  test.each([
+    ["without a heading", "for i in eth0 eth1; do ethtool -S $i; done", ["eth0", "     a: 1", "eth1", "     a: 2"]],
+    ["of which no heading is there", "for i in eth0 eth1; do echo == $i; ethtool -S $i; done", ["     a: 1", "     a: 2"]],
+    ["of machines", "for n in node1 node2; do echo == $n; ssh $n ip route; done", ["== node1", ROUTES[0], "== node2", ROUTES[1]]],
+    ["of clusters", "for c in east west; do echo == $c; kubectl --context $c get nodes; done", ["== east", "a", "== west", "b"]],
+    [
+      "of pods that may have the node's network",
+      "for p in cilium-a cilium-b; do echo == $p; kubectl exec $p -- ip route; done",
+      ["== cilium-a", "x", "== cilium-b", "y"],
+    ],
+    ["with a name twice", "for i in eth0 eth0; do echo $i; ethtool -S $i; done", ["eth0", "     a: 1", "eth0", "     a: 2"]],
+  ])("stays one where nobody knows which is whose: %s", (_, command, lines) => {
+    expect(turns(command, ...(lines as string[])).map(([one]) => one)).toEqual([command]);
   });
 });

@@ -73,7 +73,7 @@ export const addressConflict = defineDerivedFact({
   // they tell only which addresses are the node's own; of pods two that were shown are enough
   inPart: ["route", "route-answer", "cluster-pod"],
   schema: AddressConflict,
-  derive(values: Sources) {
+  derive(values: Sources, whole) {
     const rows = new Map<string, Conflict>();
     const add = (row: Conflict) => {
       const key = `${row.kind} ${row.address} ${row.interface} ${ASKED.has(row.kind) ? row.other : ""}`;
@@ -115,7 +115,7 @@ export const addressConflict = defineDerivedFact({
       if (row.flags.includes("dadfailed")) add({ ...placed(row), kind: "dad", address: row.address, interface: row.interface, other: "", count: 1 });
     }
     for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
-    for (const row of askedFor(values, macs)) add(row);
+    for (const row of askedFor(values, macs, whole.has("link"))) add(row);
     return { rows: [...rows.values()], pods: twins(values["cluster-pod"]?.rows ?? []) };
   },
 });
@@ -172,8 +172,9 @@ function* onTwo(addresses: readonly (Address & Row)[], links: readonly (Link & R
 /**
  * What answers to arping say. For a neighbour's address an answer is normal, also to `arping -D`: that an address is the node's own must be seen. Copies of a
  * virtual address (on lo, kube-ipvs0) do not count, because the host that announces it answers.
+ * @param all `macs` are all hardware addresses of the node
  */
-function* askedFor(values: Sources, macs: ReadonlySet<string>): Generator<Conflict> {
+function* askedFor(values: Sources, macs: ReadonlySet<string>, all: boolean): Generator<Conflict> {
   const answers = values.arping?.rows ?? [];
   if (answers.length === 0) return;
   const addresses = (values.address?.rows ?? []).filter((row) => !COPIES.test(row.interface));
@@ -191,7 +192,7 @@ function* askedFor(values: Sources, macs: ReadonlySet<string>): Generator<Confli
     const sure = row.duplicateCheck || (macs.size > 0 && addresses.some((known) => known.address === address && known.interface === name));
     if (row.heard === true) {
       // a bond (balance-alb) speaks for its address with the hardware address of each of its ports
-      const mayBeOwn = macs.has(mac) || (macs.size === 0 && name.startsWith("bond"));
+      const mayBeOwn = macs.has(mac) || (!all && name.startsWith("bond"));
       if (row.returned === true && !mayBeOwn) yield found("rivals");
     } else if (sure && (own.has(address) || row.own === true) && !macs.has(mac)) yield found("answered");
     else if (asked.some((other) => other.address === address && other.mac !== mac && (other.interface ?? "") === name)) yield found("rivals");

@@ -87,9 +87,14 @@ export const agentLog = defineFact<AgentLog>({
   log: "newest",
   // exit code 1 only says that some file is not there
   answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr),
-  parse({ text, argv, view, startedAt, live, truncated }) {
+  parse({ text, stderr, argv, view, startedAt, live, truncated }) {
     const unparsed = new UnparsedLines();
-    const rows = view.format === "journal-json" ? readJson(text, unparsed) : readText(text, argv, view.format, unparsed);
+    const printed = view.format === "journal-json" ? readJson(text, unparsed) : readText(text, argv, view.format, unparsed);
+    const apart = printed.messages.length === 0 && view.format === "container" && ENGINES.has(argv[0] ?? "") ? ofProgram(stderr) : "";
+    const rows = apart === "" ? printed : readText(apart, argv, view.format, unparsed);
+    // the output has no such lines: they quote themselves
+    const said = apart === "" ? [] : apart.split("\n");
+    for (const row of apart === "" ? [] : rows.messages) row.text ??= said[row.line - 1] ?? "";
     const seen = new Map<string, z.infer<typeof Log>>();
     const cut = truncated === true;
     for (const { line, unit } of [...rows.headers, ...rows.messages]) if (unit !== "" && !seen.has(unit)) seen.set(unit, { line, unit, cut });
@@ -101,6 +106,16 @@ export const agentLog = defineFact<AgentLog>({
     return { rows: distinct(best.flatMap((value) => value.rows)), logs: [...logs.values()] };
   },
 });
+
+/** Print what a container's program wrote on its standard error there; klog writes nowhere else. kubectl puts both in one. */
+const ENGINES: ReadonlySet<string> = new Set(["crictl", "docker", "podman", "nerdctl"]);
+/** What the engine itself says: `time="…" level=warning msg="runtime connect using default endpoints"`, `WARN[0000] …`. Lines keep their numbers. */
+const OF_ENGINE =
+  /^(?:(?:WARN|INFO|ERRO|FATA|DEBU)\[\d{4}\] |time="\S{1,40}" level=\w{1,8} msg=|Error(?: response from daemon)?: |[EW]\d{4} \S{1,20} +\d{1,10} (?:remote_|util_unix))/;
+function ofProgram(stderr: string): string {
+  const kept = stderr.split("\n").map((line) => (OF_ENGINE.test(line) ? "" : line));
+  return kept.some((line) => line.trim() !== "") ? kept.join("\n") : "";
+}
 
 /** True if files or folders that are not there are all that went wrong. */
 function onlyMissing(stderr: string): boolean {

@@ -28,7 +28,9 @@ const Bridge = z.object({
   id: z.string().optional(),
   stp: z.boolean().optional(),
 });
-const Bridges = z.object({ ports: z.array(Port), bridges: z.array(Bridge) });
+/** The ports of all bridges were listed: an interface that is not in `ports` is no port. */
+const Listing = z.object({ line: z.int() });
+const Bridges = z.object({ ports: z.array(Port), bridges: z.array(Bridge), listings: z.array(Listing) });
 type Port = z.infer<typeof Port>;
 type Bridge = z.infer<typeof Bridge>;
 
@@ -67,12 +69,13 @@ export const bridge = defineFact({
     return { format: json ? "json" : "text", complete: words.length <= 2, scope: "", rank: (json ? 3 : 2) + (details ? 2 : 0) };
   },
   schema: Bridges,
-  parse({ text, view }) {
+  parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
+    const whole = (): z.infer<typeof Listing>[] => (view.complete && truncated !== true && unparsed.count === 0 && text.trim() !== "" ? [{ line: 1 }] : []);
     const ports: Port[] = view.format === "json" ? readJson(text, unparsed) : view.format === "text" ? readText(text, unparsed) : [];
-    if (view.format === "brctl") return unparsed.with(readBrctl(text, unparsed));
+    if (view.format === "brctl") return unparsed.with({ ...readBrctl(text, unparsed), listings: whole() });
     const bridges = ports.map((port) => Object.assign({ line: port.line, bridge: port.bridge }, "text" in port ? { text: port.text } : {}));
-    return unparsed.with({ ports, bridges: combine<Bridge>(bridges, (row) => row.bridge) });
+    return unparsed.with({ ports, bridges: combine<Bridge>(bridges, (row) => row.bridge), listings: whole() });
   },
   merge(parts) {
     const best = ranked(parts);
@@ -85,6 +88,7 @@ export const bridge = defineFact({
         best.flatMap((part) => part.value.bridges),
         (row) => row.bridge,
       ),
+      listings: best.flatMap((part) => part.value.listings),
     };
   },
 });
@@ -156,7 +160,7 @@ function withAttributes(row: Port, attributes: ReadonlyMap<string, string>): Por
   return row;
 }
 
-function readBrctl(text: string, unparsed: UnparsedLines): z.infer<typeof Bridges> {
+function readBrctl(text: string, unparsed: UnparsedLines): { ports: Port[]; bridges: Bridge[] } {
   const ports: Port[] = [];
   const bridges: Bridge[] = [];
   let current: string | undefined;

@@ -11,6 +11,7 @@ import { present } from "./present.ts";
  *     | 10.20.4.12   | node-to-node mesh | start | 00:21:18 | Active Socket: Connection refused |
  *     Mesh_10_20_4_12 BGP      master   start  00:21:18    Active        Socket: Connection refused
  *     calico/node is not ready: BIRD is not ready: BGP not established with 10.20.4.12
+ *     - peerIP: 10.20.4.12                          (kubectl get caliconodestatus node1 -o yaml: since, state and type follow)
  */
 const Peer = z.object({
   line: z.int(),
@@ -24,6 +25,8 @@ const Peer = z.object({
   state: z.string(),
   /** As printed: a time of today, or a date. */
   since: z.string().optional(),
+  /** Seconds before the collection since when it is so, where `since` is a time of the same day (UTC, as the container of calico-node has it). */
+  age: z.number().optional(),
   /** "Established", "Active Socket: Connection refused", "Passive", "Connect", … */
   info: z.string(),
   established: z.boolean(),
@@ -80,6 +83,14 @@ const CONDITION = /^\s{1,8}Ready\s{1,40}(True|False)\s*$/;
 const SS = /^(?:(?:tcp\s+)?([A-Z][A-Z0-9-]{2,11})\s+)?\d{1,10}\s+\d{1,10}\s+(\S{3,70}):(\d{1,5}|\*)\s+(\S{1,70}):(\d{1,5}|\*)(?:\s.{0,400})?$/;
 /** The format and the scope of the log of calico-node, of which nothing is read here. */
 const LOG = "log";
+// netstat -tan: "tcp        0      1 10.20.4.17:41022        10.20.4.12:179          SYN_SENT"
+const NETSTAT = /^tcp6?\s+\d{1,10}\s+\d{1,10}\s+(\S{3,70}):(\d{1,5})\s+(\S{1,70}):(\d{1,5}|\*)\s+([A-Z][A-Z0-9_]{2,11})(?:\s.{0,400})?$/;
+const NETSTAT_STATES = new Map(Object.entries({ ESTABLISHED: "ESTAB", SYN_SENT: "SYN-SENT", SYN_RECV: "SYN-RECV" }));
+// CalicoNodeStatus as YAML, JSON and `kubectl describe`: "- peerIP: 10.20.4.12", `"state": "Active",`, "Peer IP:  10.20.4.12"
+const STATUS = /^\s{0,40}(?:- )?"?(peerIP|Peer IP|since|Since|state|State|type|Type|lastUpdated|Last Updated|kind|Kind)"?:\s{1,20}"?([^",]{1,64}?)"?,?\s*$/;
+const STATUS_TYPES = new Map(Object.entries({ NodeMesh: "node-to-node mesh", NodePeer: "node specific", GlobalPeer: "global" }));
+/** An agent that writes its status every 10 seconds is gone when it is this old. */
+const STATUS_AGE = 600;
 const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port\s+Peer Address:Port.*$/;
 
 export const calicoNode = defineFact({
@@ -113,6 +124,17 @@ export const calicoNode = defineFact({
     // its messages are the fact agent-log's; that there is such a log says that this is a node of Calico's
     if ((program === "kubectl" || program === "oc") && argv.includes("logs") && argv.some((word) => /calico-node/.test(word)))
       return { format: LOG, complete: true, scope: LOG, rank: 0 };
+    if (
+      (program === "kubectl" || program === "oc" || program === "calicoctl") &&
+      argv.some((word) => /^caliconodestatus(?:es)?(?:\.[\w.]{1,60})?(?:\/[\w.-]{1,253})?$/i.test(word))
+    ) {
+      return argv.includes("get") || argv.includes("describe") ? { format: "status", complete: true, scope: "peers", rank: 2 } : undefined;
+    }
+    // all connections, of which those of the port are wanted
+    const list = argv.slice(1).join(" ");
+    if ((program === "ss" && /^-[4tanpieoOHm]*t[4tanpieoOHm]*$/.test(list)) || (program === "netstat" && /^-[4tanpuWe]*n[4tanpuWe]*$/.test(list))) {
+      return { format: program === "ss" ? "ss-all" : "netstat", complete: list.includes("a") && list.includes("n"), scope: "connections", rank: 0 };
+    }
     if (program === "ss" && argv.some((word) => /:(?:179|bgp)\b/.test(word))) {
       return { format: "ss", complete: argv.some((word) => /^-[a-z]*a/.test(word)), scope: "connections", rank: 1 };
     }
@@ -121,9 +143,17 @@ export const calicoNode = defineFact({
   schema: CalicoNode,
   // a tool that cannot reach BIRD says so on stderr
   answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || NO_BIRD.test(stderr) || NOT_RUNNING.test(stderr),
-  parse({ text, view, stderr, argv }) {
+  parse({ text, view, stderr, argv, startedAt }) {
     const unparsed = new UnparsedLines();
     const value: CalicoNode = { peers: [], problems: [], connections: [], conditions: [] };
+    if (view.format === "status") return unparsed.with({ ...value, peers: statusPeers(text, startedAt) });
+    if (view.format === "ss-all" || view.format === "netstat") {
+      for (const { line, text: raw } of lines(text)) {
+        const connection = view.format === "netstat" ? netstatConnection(line, raw) : connectionOf(line, raw, undefined);
+        if (connection !== undefined && (connection.localPort === BGP || connection.remotePort === BGP)) value.connections.push(connection);
+      }
+      return unparsed.with(value);
+    }
     let peer: Peer | undefined;
     let detail: Peer | undefined;
     // `ss state syn-sent` leaves the column out
@@ -174,6 +204,7 @@ export const calicoNode = defineFact({
       const problem = text.trim() === "" ? problemOf(i + 1, message) : undefined;
       if (problem !== undefined) value.problems.push(problem);
     });
+    value.peers = value.peers.map((row) => ({ ...row, ...present({ age: ageOf(row.since, startedAt) }) }));
     return unparsed.with(value);
   },
   // a log tells nothing of the sessions as they are now
@@ -182,6 +213,55 @@ export const calicoNode = defineFact({
     return told.length > 0 && told.every(({ view }) => told.some((part) => part.complete && part.view.scope === view.scope));
   },
 });
+
+const BGP = 179;
+
+/** The peers of one CalicoNodeStatus; none where it is that of several nodes, or was not written any more when it was asked for. */
+function statusPeers(text: string, startedAt: number | undefined): Peer[] {
+  const peers: Peer[] = [];
+  let [kinds, current]: [number, Peer | undefined] = [0, undefined];
+  for (const { line, text: raw } of lines(text)) {
+    const found = STATUS.exec(raw);
+    if (found === null) continue;
+    const [, key, value] = found as unknown as [string, string, string];
+    const name = key.replace(" ", "").toLowerCase();
+    if (name === "kind" && value === "CalicoNodeStatus") kinds++;
+    const age = name === "lastupdated" && startedAt !== undefined ? startedAt - Date.parse(value) / 1000 : 0;
+    if (kinds > 1 || age > STATUS_AGE) return [];
+    if (name === "peerip") {
+      current = { line, address: value, state: "start", info: "", established: false };
+      peers.push(current);
+    } else if (current !== undefined && name === "state" && current.info === "") {
+      current.info = value;
+      current.established = value === "Established";
+      current.state = current.established ? "up" : "start";
+    } else if (current !== undefined && name === "since") current.since ??= value;
+    else if (current !== undefined && name === "type") current.type ??= STATUS_TYPES.get(value) ?? value;
+  }
+  return peers.filter(({ info }) => info !== "");
+}
+
+/** "09:59:57" of the day of the collection; undefined if it is no time, or a later one: then it is of another day or another zone. */
+function ageOf(since: string | undefined, startedAt: number | undefined): number | undefined {
+  const [, hours, minutes, seconds] = /^(\d\d):(\d\d):(\d\d)(?:\.\d{1,3})?$/.exec(since ?? "") ?? [];
+  if (hours === undefined || startedAt === undefined) return undefined;
+  const age = Math.round((startedAt % 86_400) - (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)));
+  return age < 0 ? undefined : age;
+}
+
+function netstatConnection(line: number, raw: string): CalicoNode["connections"][number] | undefined {
+  const match = NETSTAT.exec(raw.trim());
+  if (match === null) return undefined;
+  const [, localAddress, localPort, remoteAddress, remotePort, state] = match as unknown as [string, string, string, string, string, string];
+  return {
+    line,
+    state: NETSTAT_STATES.get(state) ?? state.replace("_", "-"),
+    localAddress,
+    localPort: Number(localPort),
+    remoteAddress,
+    remotePort: remotePort === "*" ? 0 : Number(remotePort),
+  };
+}
 
 const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
 

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { ipCommand } from "./ip-command.ts";
+import { jsonElements } from "./json.ts";
 import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
 
 /**
@@ -10,6 +12,7 @@ import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
  *     /sys/class/net/eno1/carrier_changes:9120                        (both ways: 4560 times down)
  *     /sys/class/net/eno1/carrier_down_count:4560
  *     Slave Interface: eno2 … Link Failure Count: 318                 (/proc/net/bonding/bond0)
+ *     TX errors: aborted  fifo window heartbt transns                 (`ip -s -s link`: the last column, both ways too)
  *     2: eno1: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 …         (`ip monitor link`: each change since it was started)
  */
 const Count = z.object({
@@ -41,6 +44,11 @@ export const carrierCount = defineFact({
     const words = argv.slice(1).filter((word) => !/^--?[a-z]{1,9}$/.test(word));
     if (argv[0] === "ip" && /^mon(?:i|it|ito|itor)?$/.test(words[0] ?? "") && words.slice(1).every((word) => word === "link" || word === "all"))
       return { format: "monitor", complete: false, scope: words.join(" "), rank: 0 };
+    const ip = ipCommand(argv);
+    if (ip !== undefined)
+      return (ip.object === "link" || ip.object === "address") && !ip.brief && asksForErrors(argv)
+        ? { format: ip.json ? "ip-json" : "ip", complete: false, scope: ip.filters.join(" "), rank: 0 }
+        : undefined;
     if (!READERS.has(argv[0] ?? "")) return undefined;
     const files = argv.slice(1).filter((word) => SYSFS.test(word));
     const bonds = argv.slice(1).filter((word) => BOND.test(word));
@@ -51,6 +59,15 @@ export const carrierCount = defineFact({
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     if (view.format === "monitor") return unparsed.with({ rows: readChanges(text) });
+    if (view.format === "ip") return unparsed.with({ rows: withinText(readErrors(text)) });
+    if (view.format === "ip-json") {
+      const rows = [...jsonElements(text, unparsed)].flatMap(({ value, line }) => {
+        const { ifname, stats64 } = LinkJson.safeParse(value).data ?? {};
+        const changes = stats64?.tx.carrier_changes;
+        return ifname === undefined || changes === undefined ? [] : [{ line, interface: ifname, downs: Math.floor(changes / 2) }];
+      });
+      return unparsed.with({ rows: withinText(rows) });
+    }
     if (view.format === "bond") return unparsed.with({ rows: withinText(readBonds(text)) });
     const rows: Count[] = [];
     const files = view.scope.split(" ");
@@ -85,6 +102,29 @@ function readChanges(text: string): Count[] {
     isDown.set(name, down);
   }
   return [...rows.values()];
+}
+
+/** `-s -s`, `-ss` or `-stats -stats`: once tells of packets alone. */
+function asksForErrors(argv: readonly string[]): boolean {
+  const flags = argv.filter((word) => /^--?s(?:tat(?:s|istics)?)?$/.test(word));
+  return flags.length >= 2 || argv.includes("-ss");
+}
+const LinkJson = z.object({ ifname: z.string(), stats64: z.object({ tx: z.object({ carrier_changes: z.int().optional() }) }) });
+const LINK = /^\d{1,9}: ([^\s:@]{1,15})(?:@[^\s:]{1,31})?: </;
+
+/** The last column of the errors of sending. What else `ip` says is about other things. */
+function readErrors(text: string): Count[] {
+  const rows: Count[] = [];
+  let name: string | undefined;
+  let isNext = false;
+  for (const { line, text: raw } of lines(text)) {
+    if (raw.length > 1000) continue;
+    const changes = isNext && name !== undefined ? /^\s{1,40}\d[\d\s]{1,200}?\s(\d{1,15})$/.exec(raw)?.[1] : undefined;
+    if (changes !== undefined && name !== undefined) rows.push({ line, interface: name, downs: Math.floor(counterOf(changes) / 2) });
+    isNext = /^\s{1,20}TX errors:.{1,80}\stransns$/.test(raw);
+    name = LINK.exec(raw)?.[1] ?? name;
+  }
+  return rows;
 }
 
 /** What else stands in the file is about other things. */

@@ -58,7 +58,7 @@ const OLD_HEALTH = /^(Liveness|Readiness) probe failed: error in (?:kvstore|kube
 /** The kubelet folds events together once there were ten of a kind within ten minutes. */
 const COMBINED = /^\(combined from similar events\): /;
 /** With this the agent, or the container that prepares its configuration, ends; the level is "error". */
-const ENDED = /^(?:msg=)?"?(?:Failed to start hive|Build config failed)\b/;
+const ENDED = /^(?:msg=|Error: )?"?(?:Failed to start hive|Build config failed)\b/;
 /** "cilium-7kvzg": the last letters of a generated name are no vowels. */
 const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
@@ -128,13 +128,17 @@ function placeOf(row: Row): Row {
   return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
 }
 
+const NOT_READY = /\b\d{1,6} pods of (?:DaemonSet|Deployment) \S{1,253} are not ready$/;
+
 function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures"] {
   if (status === undefined) return [];
   // the CLI has an operator among its components, the agent has none
   const wholeCluster = status.components.some((row) => row.name === "Operator");
+  // all that the CLI has is a count: of errors that are not shown, or of pods that are not ready, of any node, as while the agents are rolled out
+  const counted = status.problems.every((row) => NOT_READY.test(row.message));
   const components = status.components
-    .filter((row) => row.state === "failure" && VITAL.has(row.name))
-    .map((row) => ({ ...placeOf(row), kind: "component" as const, component: row.name, wholeCluster, message: row.value }));
+    .filter((row) => row.state === "failure" && VITAL.has(row.name) && !(wholeCluster && counted))
+    .map((row) => ({ ...placeOf(row), kind: "component" as const, component: row.name, wholeCluster, message: row.value.replace(/^Failure\s+(?=\S)/i, "") }));
   const problems = status.problems.flatMap((row) => {
     const kind = CRASH.test(row.message) ? ("crash" as const) : UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
     return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster, message: row.message }];
@@ -186,8 +190,13 @@ function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): C
   return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
 }
 
+/** Maps that throw out their oldest element when they are full, of which nothing that matters is lost: they are full on every busy node. */
+const FULL_BY_DESIGN = /^(?:cilium_)?(?:lb[46]_(?:affinity|reverse_sk)|nodeport_neigh[46]|ipv[46]_frag_datagrams)$/;
+
 function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
-  return (map?.pressures ?? []).map((row) => ({ ...placeOf(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
+  return (map?.pressures ?? [])
+    .filter((row) => !FULL_BY_DESIGN.test(row.map))
+    .map((row) => ({ ...placeOf(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
 }
 
 /** Entries that were counted, by the capacity that bpftool tells. */

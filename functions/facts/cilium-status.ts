@@ -77,6 +77,9 @@ const CLI_REST =
   /^(?:Deployment|DaemonSet|StatefulSet|Containers|Cluster Pods|Image versions|Helm chart version|Configuration|Hubble Relay|ClusterMesh|Envoy DaemonSet)\b/;
 const CLI_PROBLEM = /^(Errors|Warnings):\s{1,30}(\S.{0,2000})$/;
 const COMPLAINT = /^(?:Error: |Unable to |Cannot |Get "?http|curl: |error: |Is the agent running\?)/;
+/** What `--brief` says instead of OK: the first part that fails, "error: kubernetes: Get …". */
+const BRIEF = /^error: (kvstore|kubernetes|cilium): (\S.{0,2000})$/;
+const BRIEF_NAMES = new Map(Object.entries({ kvstore: "KVStore", kubernetes: "Kubernetes", cilium: "Cilium" }));
 // what kubectl adds
 const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 // "  Socket LB:            Disabled"; what follows about it (Tracing, Coverage) has a longer name
@@ -133,6 +136,11 @@ function fromText({ text, stderr }: Input) {
     if (problem !== null) {
       section = problem[1] as string;
       if (section === "Errors") value.problems.push({ line, message: squeezed(problem[2] as string) });
+      continue;
+    }
+    const part = BRIEF.exec(content);
+    if (part !== null) {
+      value.components.push(componentOf(line, BRIEF_NAMES.get(part[1] as string) ?? "Cilium", `Failure ${squeezed(part[2] as string)}`));
       continue;
     }
     if (COMPLAINT.test(content)) {

@@ -41,6 +41,8 @@ const Server = z.object({
   selected: z.boolean(),
   /** False if none of the last eight questions was answered. */
   reachable: z.boolean(),
+  /** Seconds between the clock and what this server of chrony's said last, without a sign, where they are one or more. */
+  offset: z.number().optional(),
 });
 const Clock = z.object({ rows: z.array(Source), services: z.array(Service), servers: z.array(Server) });
 type Clock = z.infer<typeof Clock>;
@@ -50,11 +52,13 @@ const FIELD = /^([A-Za-z][\w ()/.-]{0,40}?)\s{0,16}[:=]\s?(.{0,200})$/;
 const SECONDS = /^(-?[\d.]{1,20}) seconds?\b/;
 // chronyc sources: "^* ntp1.example.net   2   6   377    34    -12us[ -30us] +/-  8ms"
 const CHRONY_SERVER = /^[\^=#]([*+\-?x~ ])\s{0,2}(\S{1,80})\s+(\d{1,2})\s+(-?\d{1,3})\s+([0-7]{1,3})\s+(\S{1,10})\s+\S.*$/;
+// what was measured last stands in brackets, what is left of it before them
+const CHRONY_SAMPLE = /\[\s{0,8}([+-]?[\d.]{1,12})([mun]?s)\]/;
 // with -v a legend of lines and dots stands above the table
 const CHRONY_FRAME = /^(?:MS Name\/IP address\s.*|=+|(?:\d{3} )?Number of sources = \d{1,4}|(?:\.-|\/ |\| |\|\|).{0,120})$/;
-// ntpq -p, of ntpsec with a plus before the offset: "*ntp1.example.n .GPS.  1 u   34   64  377    1.234   -0.012   0.008"
+// ntpq -p, of ntpsec with a plus before the offset; a name and its address are cut to 15 places, "+10.0.0.123 (ti": "*ntp1.example.n .GPS.  1 u   34   64  377    1.234   -0.012   0.008"
 const NTPQ_SERVER =
-  /^([ *+\-#ox.])(\S{1,60})\s+(\S{1,40})\s+(\d{1,2})\s+[ublsmpMSBA-]\s+(-|\d{1,6}[mhd]?)\s+(\d{1,6})\s+([0-7]{1,3})\s+(-?[\d.]{1,16})(?:[nuµm]?s)?\s+([+-]?[\d.]{1,16})([nuµm]?s)?\s+(-?[\d.]{1,16})(?:[nuµm]?s)?$/;
+  /^([ *+\-#ox.])(\S{1,60}(?: \(\S{0,20})?)\s+(\S{1,40})\s+(\d{1,2})\s+[ublsmpMSBA-]\s+(-|\d{1,6}[mhd]?)\s+(\d{1,6})\s+([0-7]{1,3})\s+(-?[\d.]{1,16})(?:[nuµm]?s)?\s+([+-]?[\d.]{1,16})([nuµm]?s)?\s+(-?[\d.]{1,16})(?:[nuµm]?s)?$/;
 /** Milliseconds; ntpsec shows units if it is asked to. */
 const UNITS: Readonly<Record<string, number>> = { s: 1000, ms: 1, us: 1e-3, µs: 1e-3, ns: 1e-6 };
 const NTPQ_FRAME = /^(?:No association ID's returned|\s+remote\s+refid\s.*|=+)$/;
@@ -132,7 +136,10 @@ export const clock = defineFact({
       const server = view.format === "sources" ? CHRONY_SERVER.exec(content) : view.format === "ntpq" ? NTPQ_SERVER.exec(raw) : null;
       const field = server === null && view.format !== "sources" && view.format !== "ntpq" ? FIELD.exec(content) : null;
       if (server !== null && view.format === "sources") {
-        value.servers.push({ line, name: server[2] as string, selected: server[1] === "*", reachable: server[5] !== "0" });
+        const [, number, unit = ""] = CHRONY_SAMPLE.exec(content) ?? [];
+        const away = number === undefined ? 0 : (Math.abs(Number(number)) * (UNITS[unit] ?? 1)) / 1000;
+        const offset = away >= 1 ? away : undefined;
+        value.servers.push({ line, name: server[2] as string, selected: server[1] === "*", reachable: server[5] !== "0", ...present({ offset }) });
       } else if (server !== null) {
         const selected = server[1] === "*" || server[1] === "o";
         value.servers.push({ line, name: server[2] as string, selected, reachable: server[7] !== "0" });

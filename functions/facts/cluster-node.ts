@@ -2,6 +2,8 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
+import { elementsOf, type KubeObject, kubeObjects } from "./kube-list.ts";
+import { isCalled } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -20,21 +22,39 @@ const Node = z.object({
   /** Only `-o wide` tells. */
   internalAddress: z.string().optional(),
 });
-const Nodes = z.object({ rows: z.array(Node) });
+/** A range that the cluster set aside for the pods of one node: `PodCIDR: 10.244.1.0/24`. */
+const Range = z.object({
+  line: z.int(),
+  prefix: z.string(),
+  /** Whose it is, where the command or the text names the node. */
+  node: z.string().optional(),
+  /** True if that is what the node of the capture is called, false if that is called otherwise. */
+  own: z.boolean().optional(),
+});
+const Nodes = z.object({ rows: z.array(Node), ranges: z.array(Range) });
+type Range = z.infer<typeof Range>;
 
 const HEADER = /^NAME\s+STATUS\s+ROLES\s+AGE\s+VERSION\b/;
 const STATUS = /^(?:NotReady|Ready|Unknown)(?:,\w{1,40}){0,4}$/;
 const NAME = /^[a-z0-9<>][a-z0-9.<>_-]{0,252}$/i;
 const VERSION = /^v\d{1,2}\.\d{1,3}\.\S{1,40}$/;
 
+/** `kubectl describe node`, YAML, JSON. */
+const FIELD = /^\s{0,8}"?(?:PodCIDR|podCIDR)"?:\s{1,80}"?([0-9a-f.:]{3,45}\/\d{1,3})"?,?$/;
+const DESCRIBED = /^Name:\s{1,80}(\S{1,253})$/;
+/** Options of kubectl with a value in the next word. */
+const VALUED = /^(?:-[onlL]|--(?:output|namespace|selector|context|kubeconfig|template|sort-by))$/;
+
 export const clusterNode = defineFact({
   id: "cluster-node",
   title: "Nodes of the cluster with their states and addresses (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const at = argv.indexOf("get");
+    const at = argv.findIndex((word) => word === "get" || word === "describe");
     const kind = argv[at + 1] ?? "";
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "") || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(kind)) return undefined;
+    if (argv[at] === "describe" || argv.some((word) => /^(?:-o|--output)?=?(?:yaml|json)$|podCIDR/.test(word)))
+      return { format: "ranges", complete: false, scope: argv.slice(at).join(" ").slice(0, 200), rank: 0, hint: true };
     const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
     // of columns that somebody chose, the name and the addresses are known by their looks
     if (output !== undefined && /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "))) {
@@ -45,19 +65,43 @@ export const clusterNode = defineFact({
     return { format: "table", complete: rest.length === 0 && !hasOption(argv, "-l", "--selector"), scope: "", rank: output === undefined ? 1 : 2 };
   },
   schema: Nodes,
-  parse({ text, view }) {
+  parse({ text, view, argv, names }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Node>[] = [];
-    if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)) });
+    if (view.format === "ranges") return unparsed.with({ rows: kubeObjects(text).objects.flatMap(nodeOf), ranges: rangesOf(text, argv, names) });
+    if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)), ranges: [] });
     for (const { line, text: content } of lines(text)) {
       const [name = "", status = "", , , version = "", address = ""] = content.trim().split(/\s+/, 6);
       if (NAME.test(name) && STATUS.test(status) && VERSION.test(version)) {
         rows.push({ line, name, status, version, ...(addressFamily(address) === undefined ? {} : { internalAddress: address }) });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows });
+    return unparsed.with({ rows, ranges: [] });
   },
 });
+
+/** A node of `-o json` and `-o yaml`. What is told of it in `kubectl describe` is indented otherwise. */
+function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
+  const value = (path: string): string | undefined => object.fields.get(path)?.value;
+  const version = value("status.nodeInfo.kubeletVersion");
+  if (version === undefined) return [];
+  const address = elementsOf(object, "status.addresses")
+    .find((fields) => fields.get("type")?.value === "InternalIP")
+    ?.get("address");
+  const ready = elementsOf(object, "status.conditions")
+    .find((fields) => fields.get("type")?.value === "Ready")
+    ?.get("status")?.value;
+  const state = ready === undefined ? "Unknown" : ready === "True" ? "Ready" : "NotReady";
+  return [
+    {
+      line: object.line,
+      name: value("metadata.name") ?? "",
+      status: value("spec.unschedulable") === "true" ? `${state},SchedulingDisabled` : state,
+      version,
+      ...(address === undefined || addressFamily(address.value) === undefined ? {} : { internalAddress: address.value }),
+    },
+  ];
+}
 
 /** A line of names and addresses, in any order: each address is one of a node, named by the first word that is none. */
 function chosen(line: number, content: string): z.infer<typeof Node>[] {
@@ -65,4 +109,27 @@ function chosen(line: number, content: string): z.infer<typeof Node>[] {
   const words = content.trim().split(/[\s,]{1,40}/, 200);
   const name = words.find((word) => NAME.test(word) && addressFamily(word) === undefined) ?? "";
   return words.flatMap((word) => (addressFamily(word) === undefined ? [] : [{ line, name, status: "Unknown", version: "", internalAddress: word }]));
+}
+
+/** The ranges in what is told of one node, or of several one after the other, or in columns that somebody chose. */
+function rangesOf(text: string, argv: readonly string[], names: readonly string[] | undefined): Range[] {
+  const at = argv.findIndex((word) => word === "get" || word === "describe");
+  const asked = argv.slice(at + 1).filter((word, i, words) => !word.startsWith("-") && !VALUED.test(words[i - 1] ?? ""));
+  const named = [...(asked[0]?.split("/").slice(1) ?? []), ...asked.slice(1)];
+  const rows: Range[] = [];
+  let node = named.length === 1 ? named[0] : undefined;
+  for (const { line, text: content } of lines(text)) {
+    if (content.length > 4000 || isPromptLine(content)) continue;
+    node = DESCRIBED.exec(content)?.[1] ?? node;
+    const field = FIELD.exec(content)?.[1];
+    // of columns: a line that has a name and prefixes, or prefixes alone
+    const words = content.trim().split(/[\s,"[\]]{1,40}/, 20);
+    const isRange = (word: string): boolean => /^[0-9a-f.:]{3,45}\/\d{1,3}$/.test(word) && addressFamily(word.split("/")[0] ?? "") !== undefined;
+    const columns = argv.some((word) => word.includes("podCIDR")) && words.every((word, i) => word === "" || isRange(word) || (i === 0 && NAME.test(word)));
+    const whose = columns && !isRange(words[0] ?? "") && words[0] !== "" ? words[0] : node;
+    for (const prefix of columns ? words.filter(isRange) : field === undefined ? [] : [field]) {
+      rows.push({ line, prefix, ...(whose === undefined ? {} : { node: whose, ...(names === undefined ? {} : { own: isCalled(names, whose) }) }) });
+    }
+  }
+  return rows;
 }

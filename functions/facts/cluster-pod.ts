@@ -2,7 +2,8 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
-import { isCalled } from "./node-name.ts";
+import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
+import { isCalled, isNamedAlike } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -25,21 +26,37 @@ const Pod = z.object({
   node: z.string().optional(),
   /** True if that is what the node of the capture is called, false if that is called otherwise. */
   own: z.boolean().optional(),
+  /** The name differs from this node's in numbers alone: it is another node of the same cluster, not another name of this one. */
+  alike: z.boolean().optional(),
+  /** Seconds since it was made, as far as kubectl's table tells ("3s", "2m10s", "12d"). */
+  age: z.number().optional(),
   /** True if the end of the list is missing: there may be more pods like this one. */
   cut: z.boolean().optional(),
 });
-const Pods = z.object({ rows: z.array(Pod) });
+/** All pods of all namespaces were listed, of the whole cluster or of one node: what is not in `rows` is not there. */
+const Listing = z.object({
+  line: z.int(),
+  node: z.string().optional(),
+  /** As of a pod, of that node. */
+  own: z.boolean().optional(),
+});
+const Pods = z.object({ rows: z.array(Pod), listings: z.array(Listing) });
+type Listing = z.infer<typeof Listing>;
 type Pod = z.infer<typeof Pod>;
 
 const HEADER = /^(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\b|^No resources found|^Defaulted container/;
 // RESTARTS is `3`, and since kubectl 1.23 `3 (12d ago)`
 const ROW =
-  /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}\d{1,4}\/\d{1,4}\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \(\S{1,20} ago\))?\s{1,40}(?:<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
+  /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}\d{1,4}\/\d{1,4}\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \(\S{1,20} ago\))?\s{1,40}(<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
 
 /** Options of kubectl that take the next word with them. */
 const VALUED = /^(?:-[nolcsLf]|--(?:namespace|output|selector|context|cluster|kubeconfig|field-selector|server|user|sort-by|tail))$/;
 // kubectl describe: fields of the pod itself stand at the beginning of the line; the second `IP:`, of the list, and the containers' are indented
 const DESCRIBED = /^(Name|Namespace|Node|Status|IP):\s{1,80}([^\s/]{1,253})/;
+// Docker's own names: k8s_POD_NAME_NAMESPACE_UID_N is the container that holds the pod's network. Its address stands on the same line, or, in JSON, in a later one
+const ENGINE_POD = /k8s_POD_([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})_/;
+const ENGINE_ADDRESS = /(?:^|[\s"=:,;|])(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?(?=$|[\s",;|\]}])/;
+const ENGINE_FIELD = /^\s{0,80}"(?:IPv4Address|IPAddress)": {1,4}"(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?"/;
 // -o yaml and -o json of one pod
 const FIELD = /^\s{0,8}"?(nodeName|phase|podIP)"?: {1,4}"?([^\s",]{1,253})"?,?$/;
 
@@ -48,31 +65,46 @@ export const clusterPod = defineFact({
   title: "Pods of the cluster with their states and addresses (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
+    const words = argv.filter((word) => !word.startsWith("-"));
+    // what Docker says of the pods that it connected itself; of another machine's with -H
+    if (words[0] === "docker" && (words[1] === "inspect" || words[2] === "inspect") && !hasOption(argv, "-H", "--host", "--context"))
+      return { format: "engine", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0 };
     const at = argv.findIndex((word) => word === "get" || word === "describe");
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
-    if (!argv.slice(at + 1).some((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word))) return undefined;
+    const several = argv[at] === "get" && asksSeveral(argv.slice(at + 1));
+    if (!several && !argv.slice(at + 1).some((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word))) return undefined;
     // what is told of one pod is all that was asked for
     if (argv[at] === "describe") return { format: "described", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
     const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o=?|--output=)\w/.test(word));
     if (/(?:^|=|-o)(?:yaml|json)$/.test(output ?? "") && podName(argv) !== undefined)
       return { format: "object", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
-    if (output !== undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
+    const objects = /(?:^|=|-o)(?:yaml|json)$/.test(output ?? "");
+    if (output !== undefined && !objects && !/(?:^|=|-o)wide$/.test(output)) return undefined;
     // a namespace, a node or a label: the other pods are not shown
     const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
-    return { format: "table", complete: all, scope: argv.slice(at + 1).join(" "), rank: output === undefined ? 1 : 2 };
+    return { format: objects ? "objects" : "table", complete: all, scope: argv.slice(at + 1).join(" "), rank: output === undefined ? 1 : 2 };
   },
   schema: Pods,
   parse(input) {
     const { text, names, view } = input;
-    if (view.format !== "table") return new UnparsedLines().with({ rows: fieldsOf(input) });
+    if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text), listings: [] });
+    if (view.format !== "table" && view.format !== "objects") return new UnparsedLines().with({ rows: fieldsOf(input), listings: [] });
     const unparsed = new UnparsedLines();
-    const rows: Pod[] = [];
-    for (const { line, text: content } of lines(text)) {
-      const match = ROW.exec(content.trim());
+    const list = view.format === "objects" ? kubeObjects(text) : undefined;
+    const objects = list?.objects.filter(({ fields }) => (fields.get("kind")?.value ?? "Pod") === "Pod") ?? [];
+    const rows: Pod[] = objects.map((object) => podOf(object, names));
+    const shown = text.trimEnd().split("\n");
+    // its end is missing: behind the last line
+    if (list?.whole === false) unparsed.add(shown.length, shown.at(-1) as string);
+    for (const { line, text: content } of list === undefined ? lines(text) : []) {
+      const kind = kindInRow(content.trim());
+      if (kind !== undefined && kind !== "pod") continue;
+      const match = ROW.exec(content.trim().replace(/(^|\s)pod\//, "$1"));
       if (match !== null) {
-        const [, namespace, name, status, address, node] = match as unknown as [
+        const [, namespace, name, status, since, address, node] = match as unknown as [
           string,
           string | undefined,
+          string,
           string,
           string,
           string | undefined,
@@ -84,13 +116,67 @@ export const clusterPod = defineFact({
           ...(namespace === undefined ? {} : { namespace }),
           status,
           ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
-          ...(node === undefined || node === "<none>" ? {} : { node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }),
+          ...whoseOf(node, names),
+          ...present({ age: secondsOf(since) }),
         });
-      } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows: input.truncated === true ? rows.map((row) => ({ ...row, cut: true })) : rows });
+    const listed = unparsed.count === 0 && rows.length > 0 ? listingOf(input) : [];
+    // of one node's pods all are of that node, whether or not the columns say so
+    for (const row of rows) if (row.node === undefined) Object.assign(row, whoseOf(listed[0]?.node, names));
+    return unparsed.with({ rows: input.truncated === true || list?.whole === false ? rows.map((row) => ({ ...row, cut: true })) : rows, listings: listed });
   },
 });
+
+/** `kubectl get all`, `kubectl get pods,svc`. */
+function asksSeveral(words: readonly string[]): boolean {
+  const kinds = words.find((word, i) => !word.startsWith("-") && !VALUED.test(words[i - 1] ?? "")) ?? "";
+  return kinds === "all" || (kinds.includes(",") && kinds.split(",", 20).some((kind) => /^(?:po|pods?|all)$/.test(kind)));
+}
+
+/** "2m10s", "12d", "1y20d" of kubectl's table, in seconds. */
+function secondsOf(text: string): number | undefined {
+  const units: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3600, m: 60, s: 1 };
+  if (!/^(?:\d{1,6}[ydhms]){1,3}$/.test(text)) return undefined;
+  return [...text.matchAll(/(\d{1,6})([ydhms])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ""] ?? 0), 0);
+}
+
+/** A pod of a list of objects, with the state that kubectl shows in its table. */
+function podOf(object: KubeObject, names: readonly string[] | undefined): Pod {
+  const value = (path: string): string | undefined => object.fields.get(path)?.value;
+  const containers = elementsOf(object, "status.containerStatuses").map(
+    (fields) => fields.get("state.waiting.reason") ?? fields.get("state.terminated.reason"),
+  );
+  const reason = containers.find((field) => field !== undefined)?.value ?? value("status.reason") ?? value("status.phase") ?? "";
+  const address = value("status.podIP") ?? "";
+  return {
+    line: object.line,
+    name: value("metadata.name") ?? "",
+    ...present({ namespace: value("metadata.namespace") }),
+    status: value("metadata.deletionTimestamp") === undefined ? reason : "Terminating",
+    ...(addressFamily(address) === undefined ? {} : { address }),
+    ...whoseOf(value("spec.nodeName"), names),
+  };
+}
+
+/** Whether the command asks for every pod, of the cluster or of one node. */
+function listingOf({ argv, names, pipe, truncated }: Input): Listing[] {
+  const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true");
+  if (!all || truncated === true || (pipe ?? "") !== "" || argv.some((word) => /^(?:-l|--selector)/.test(word))) return [];
+  const at = argv.findIndex((word) => /^--field-selector(?:=|$)/.test(word));
+  if (at === -1) return [{ line: 1 }];
+  const selector = argv[at] === "--field-selector" ? argv[at + 1] : argv[at]?.slice("--field-selector=".length);
+  const node = /^spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector ?? "")?.[1];
+  return node === undefined ? [] : [{ line: 1, node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }];
+}
+
+/** The node of a pod, and whether that is this one. */
+function whoseOf(node: string | undefined, names: readonly string[] | undefined): Pick<Pod, "node" | "own" | "alike"> {
+  if (node === undefined || node === "<none>") return {};
+  if (names === undefined) return { node };
+  const own = isCalled(names, node);
+  return { node, own, ...(!own && isNamedAlike(names, node) ? { alike: true } : {}) };
+}
 
 /** The one pod that is asked for by name; undefined if there are several, or none. */
 function podName(argv: readonly string[]): string | undefined {
@@ -98,6 +184,25 @@ function podName(argv: readonly string[]): string | undefined {
   const at = words.findIndex((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word));
   const named = [...(words[at]?.split("/").slice(1) ?? []), ...words.slice(at + 1)];
   return at === -1 || named.length !== 1 ? undefined : named[0];
+}
+
+/** Pods of this node to which Docker gave an address. Containers that are no pods have other names. */
+function engineOf(text: string): Pod[] {
+  const rows: Pod[] = [];
+  let pod: { name: string; namespace: string } | undefined;
+  for (const { line, text: content } of lines(text)) {
+    if (content.length > 4000) continue;
+    const [matched, name, namespace] = ENGINE_POD.exec(content) ?? [];
+    if (name !== undefined && namespace !== undefined) pod = { name, namespace };
+    // another container begins
+    else if (/^\s{0,80}"Name": /.test(content)) pod = undefined;
+    const rest = matched === undefined ? undefined : content.replace(matched, " ");
+    const address = (rest === undefined ? ENGINE_FIELD.exec(content) : ENGINE_ADDRESS.exec(rest))?.[1];
+    if (pod === undefined || address === undefined || addressFamily(address) === undefined) continue;
+    rows.push({ line, ...pod, status: "", address, own: true });
+    pod = undefined;
+  }
+  return rows;
 }
 
 /** Pods that are told of field by field. Their many other lines are about other things. */
@@ -128,7 +233,7 @@ function fieldsOf({ text, argv, names, view }: Input): Pod[] {
         name,
         ...present({ namespace: fields.get("Namespace"), address }),
         status,
-        ...(node === undefined || node === "<none>" ? {} : { node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }),
+        ...whoseOf(node, names),
       },
     ];
   });

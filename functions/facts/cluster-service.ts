@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
+import { elementsOf, isTableHeader, type KubeField, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -72,9 +73,14 @@ export const clusterService = defineFact({
     const at = argv.findIndex((word) => word === "get" || word === "describe");
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
     const kinds = argv.find((word, i) => i > at && !word.startsWith("-") && !WITH_VALUE.test(argv[i - 1] as string))?.split(",", 5);
-    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
-    if (kinds?.every((kind) => KIND.test(kind.split("/", 1)[0] as string)) !== true || (output !== undefined && !/(?:^|=|-o)wide$/.test(output)))
+    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o=?|--output=)\w/.test(word));
+    const isOne = (kind: string): boolean => KIND.test(kind.split("/", 1)[0] as string);
+    if (
+      !(kinds?.every(isOne) === true || (argv[at] === "get" && kinds?.some((kind) => kind === "all" || isOne(kind)))) ||
+      (output !== undefined && !/(?:^|=|-o)(?:wide|json|yaml)$/.test(output))
+    )
       return undefined;
+    if (argv[at] === "get" && /(?:json|yaml)$/.test(output ?? "")) return { format: "objects", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
     return { format: argv[at] === "describe" ? "description" : "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: Services,
@@ -82,10 +88,12 @@ export const clusterService = defineFact({
     const unparsed = new UnparsedLines();
     const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
     const asked = namespaceOf(argv);
+    if (view.format === "objects") return unparsed.with(objectsOf(text, asked));
     if (view.format === "description") return unparsed.with({ ...found, nodePorts: fromDescription(text, asked) });
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
-      if (HEADER.test(content) || isPrompt(raw) || isPromptLine(raw)) continue;
+      const kind = kindInRow(content);
+      if ((kind !== undefined && !KIND.test(kind)) || isTableHeader(content) || HEADER.test(content) || isPrompt(raw) || isPromptLine(raw)) continue;
       const row = fromTable(content.split(/\s+/, 12), line, asked);
       if (row === undefined) unparsed.add(line, raw);
       found.nodePorts.push(...(row?.nodePorts ?? []));
@@ -95,6 +103,56 @@ export const clusterService = defineFact({
     return unparsed.with(found);
   },
 });
+
+/** An object of which something is missing would have too few endpoints. */
+function objectsOf(text: string, asked: string | undefined): Services {
+  const found = kubeObjects(text).objects.flatMap((object) => (object.cut === true ? [] : [fromObject(object, asked)]));
+  return {
+    nodePorts: found.flatMap((one) => one.nodePorts),
+    addresses: found.flatMap((one) => one.addresses),
+    endpoints: found.flatMap((one) => one.endpoints),
+  };
+}
+
+/** A service, its endpoints, or a slice of them, as an object; as in the tables, of a slice those that are not ready, too. */
+function fromObject(object: KubeObject, asked: string | undefined): Services {
+  const value = (path: string): string | undefined => object.fields.get(path)?.value;
+  const owner = { name: value("metadata.name") ?? "", ...present({ namespace: value("metadata.namespace") ?? asked }) };
+  const ports = elementsOf(object, "spec.ports").flatMap((fields) => {
+    const port = fields.get("port");
+    return port === undefined ? [] : [{ port, nodePort: fields.get("nodePort"), protocol: (fields.get("protocol")?.value ?? "TCP").toLowerCase() }];
+  });
+  const single = [object.fields.get("spec.clusterIP"), object.fields.get("spec.loadBalancerIP")];
+  const several = ["spec.clusterIPs", "spec.externalIPs"].flatMap((list) => elementsOf(object, list).map((fields) => fields.get("")));
+  const balancers = elementsOf(object, "status.loadBalancer.ingress").map((fields) => fields.get("ip"));
+  const offered = new Map([...single, ...several, ...balancers].flatMap((field) => (field === undefined ? [] : [[field.value, field.line] as const])));
+  const slice = value("metadata.labels.kubernetes.io/service-name");
+  const subsets = elementsOf(object, "subsets").flatMap((fields) => {
+    const ports = elementsOf({ fields }, "ports");
+    return elementsOf({ fields }, "addresses").flatMap((address) => endpointsAt(address.get("ip"), ports));
+  });
+  const shared = elementsOf(object, "ports");
+  const slices = elementsOf(object, "endpoints").flatMap((fields) =>
+    elementsOf({ fields }, "addresses").flatMap((address) => endpointsAt(address.get(""), shared)),
+  );
+  return {
+    nodePorts: ports.flatMap(({ nodePort, protocol }) =>
+      nodePort === undefined ? [] : [{ line: nodePort.line, ...owner, protocol, port: Number(nodePort.value) }],
+    ),
+    addresses: [...offered].flatMap(([address, line]) =>
+      addressFamily(address) === undefined ? [] : ports.map(({ port, protocol }) => ({ line, ...owner, address, protocol, port: Number(port.value) })),
+    ),
+    endpoints: [...subsets, ...slices].map((endpoint) => ({ ...owner, ...endpoint, ...(slice === undefined ? {} : { name: slice }) })),
+  };
+}
+
+/** An address with each port of its list. */
+function endpointsAt(address: KubeField | undefined, ports: readonly Map<string, KubeField>[]): { line: number; address: string; port?: number }[] {
+  if (address === undefined || addressFamily(address.value) === undefined) return [];
+  const own = { line: address.line, address: address.value };
+  const numbers = ports.flatMap((fields) => fields.get("port")?.value ?? []);
+  return numbers.length === 0 ? [own] : numbers.map((port) => ({ ...own, port: Number(port) }));
+}
 
 /** `-n ingress`, `--namespace=ingress`. */
 function namespaceOf(argv: readonly string[]): string | undefined {

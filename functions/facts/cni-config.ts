@@ -69,6 +69,8 @@ type File = z.infer<typeof File>;
 const CONFIG = /\.(?:conf|conflist|json)$/;
 /** Where container runtimes look; k3s, microk8s and OpenShift have their own places. */
 const NET_D = /^(?:\/\S{0,200})?\/(?:cni\/net\.d|cni-network|cni\/multus\/net\.d)$/;
+/** What lies above it: `ls -alhZR /etc/cni`. */
+const ABOVE_NET_D = /^(?:\/\S{0,200})?\/cni$/;
 const BIN = /^(?:\/\S{0,200})?\/(?:cni\/bin|libexec\/cni|rancher\/k3s\/data\/\S{1,100}\/bin)$/;
 const DEFAULT = "/etc/cni/net.d";
 const K3S = "/var/lib/rancher/k3s/agent/etc/cni/net.d";
@@ -90,7 +92,8 @@ export const cniConfig = defineFact({
     const scope = paths.join(" ");
     if (program === "ls" || program === "dir" || program === "ll") {
       // one file's line, or what a shell's `*` leaves out, is no listing of a directory
-      const whole = paths.every((path) => NET_D.test(path) || BIN.test(path));
+      const recursive = rest.some((word) => /^(?:-[a-zA-Z]*R|--recursive$)/.test(word));
+      const whole = paths.every((path) => NET_D.test(path) || BIN.test(path) || (recursive && ABOVE_NET_D.test(path)));
       if (!whole && !paths.some((path) => NET_D.test(directoryOf(path)) || BIN.test(directoryOf(path)))) return undefined;
       return { format: "ls", complete: whole, scope: `ls ${scope}`, rank: 2 };
     }
@@ -264,8 +267,10 @@ interface Entry {
 
 /** `-rw-r--r-- 1 root root 292 Mar  2 10:14 10-flannel.conflist`, with a date of two, three or four words; directories give nothing. */
 function longName(content: string): Entry[] | undefined {
-  const words = content.split(/\s+/, 14);
-  const size = Number(words[4]);
+  const all = content.split(/\s+/, 15);
+  // of -Z, "system_u:object_r:etc_t:s0" or "?"
+  const words = /^(?:\?|\w{1,40}:\w{1,40}:\S{1,100})$/.test(all[4] ?? "") ? all.toSpliced(4, 1) : all;
+  const size = sizeOf(words[4] ?? "");
   const iso = /^\d{4}-\d\d-\d\d$/.test(words[5] ?? "");
   const at = iso ? (/^[+-]\d{4}$/.test(words[7] ?? "") ? 8 : 7) : 8;
   const name = words[at];
@@ -273,6 +278,12 @@ function longName(content: string): Entry[] | undefined {
   const rest = words.slice(at + 1);
   if (rest.length > 0 && rest[0] !== "->") return undefined;
   return content.startsWith("d") ? [] : [{ name, ...(content.startsWith("-") ? { size } : {}) }];
+}
+
+/** "292", and of -h "1.2K". */
+function sizeOf(word: string): number {
+  const [, number, unit = ""] = /^(\d{1,15}(?:[.,]\d{1,3})?)([KMGT]?)$/.exec(word) ?? [];
+  return number === undefined ? Number.NaN : Math.round(Number(number.replace(",", ".")) * 1024 ** " KMGT".indexOf(unit || " "));
 }
 
 /** Names in columns, or one a line. */

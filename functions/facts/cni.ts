@@ -125,14 +125,19 @@ interface Sources {
   };
   readonly "cni-config"?: CniConfig;
   readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "cluster-pod"?: {
+    rows: readonly (Row & { name: string; status: string; own?: boolean })[];
+    listings: readonly (Row & { node?: string; own?: boolean })[];
+  };
 }
 
 export const cni = defineDerivedFact<Cni>({
   id: "cni",
   title: "CNIs that run, are configured, or have left devices",
   // a plugin's complaint alone is enough for some rules that ask about CNIs: then nothing else of them is known
-  from: ["process", "cni-config", "link", "pod-event", "agent-log"],
-  optional: ["pod-event", "agent-log"],
+  from: ["process", "cni-config", "link", "pod-event", "agent-log", "cluster-pod"],
+  optional: ["pod-event", "agent-log", "cluster-pod"],
+  inPart: ["cluster-pod"],
   schema: Cni,
   derive(values) {
     const sources = values as Sources;
@@ -142,9 +147,12 @@ export const cni = defineDerivedFact<Cni>({
         .filter((row) => row.state === "running")
         .flatMap((row) => agentOf(row, KUBERNETES_NAME.exec(row.name)?.[1] ?? row.name)),
     ];
+    // the cluster's list of this node's pods, where the node's own lists were not shown
+    const listed = listedOf(sources["cluster-pod"]);
+    if (agents.length === 0) agents.push(...listed.agents);
     return {
       agents,
-      absent: absentOf(sources.process, new Set(agents.map((row) => row.cni))),
+      absent: absentOf(sources.process, listed, new Set(agents.map((row) => row.cni))),
       devices: (sources.link?.rows ?? []).flatMap((row) => {
         const known = DEVICES.find(([pattern]) => pattern.test(row.interface));
         return known === undefined ? [] : [{ ...placeOf(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
@@ -164,11 +172,30 @@ function agentOf(row: Row, command: string): Cni["agents"] {
   return known === undefined ? [] : [{ ...placeOf(row), cni: known[1], command }];
 }
 
-function absentOf(process: Sources["process"], running: ReadonlySet<string>): Cni["absent"] {
+/** Pods of agents, by their names: what a DaemonSet makes ends with five letters. */
+const PODS: readonly (readonly [RegExp, readonly string[]])[] = [
+  [/^kube-flannel(?:-ds)?(?:-[a-z0-9]{3,8})?-[a-z0-9]{5}$/, ["flannel"]],
+  [/^(?:rke2-)?canal-[a-z0-9]{5}$/, ["flannel", "calico"]],
+  [/^calico-node-[a-z0-9]{5}$/, ["calico"]],
+  [/^cilium-[a-z0-9]{5}$/, ["cilium"]],
+  [/^weave-net-[a-z0-9]{5}$/, ["weave"]],
+  [/^aws-node-[a-z0-9]{5}$/, ["aws"]],
+  [/^antrea-agent-[a-z0-9]{5}$/, ["antrea"]],
+  [/^kube-router-[a-z0-9]{5}$/, ["kube-router"]],
+  [/^kindnet-[a-z0-9]{5}$/, ["kindnet"]],
+  [/^kube-ovn-cni-[a-z0-9]{5}$/, ["kube-ovn"]],
+];
+function podAgents(row: Row & { name: string }): Cni["agents"] {
+  const names = PODS.find(([pattern]) => pattern.test(row.name))?.[1] ?? [];
+  return names.map((cni) => ({ ...placeOf(row), cni, command: row.name }));
+}
+
+function absentOf(process: Sources["process"], listed: Listed, running: ReadonlySet<string>): Cni["absent"] {
   const contained = containedProof(process);
   return Object.entries(PROGRAMS).flatMap(([name, programs]) => {
     if (running.has(name)) return [];
-    const proof = process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name);
+    const proof =
+      process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name) ?? listed.proof(name);
     return proof === undefined ? [] : [{ ...placeOf(proof), cni: name }];
   });
 }
@@ -194,6 +221,21 @@ function containedProof(process: Sources["process"]): (cni: string) => Row | und
   const isTraced = (cni: string): boolean => running.some(({ name, pod = "" }) => (TRACES[cni] ?? new RegExp(cni)).test(`${name} ${pod}`));
   const agent = names.some((name) => AGENTS.some(([pattern, cni]) => cni !== "multus" && pattern.test(name)));
   return (cni) => (agent && !isTraced(cni) && (cni !== "flannel" || names.includes("kube-proxy")) ? listing : undefined);
+}
+
+/** What the cluster's list of this node's pods tells: the agents in it, and which others are not there. */
+interface Listed {
+  readonly agents: Cni["agents"];
+  readonly proof: (cni: string) => Row | undefined;
+}
+/** The same of `kubectl get pods -A`, of all nodes or of this one: a list that has this node's kube-proxy and the agent of one CNI has those of others, too. */
+function listedOf(cluster: Sources["cluster-pod"]): Listed {
+  const listing = cluster?.listings.find((row) => row.node === undefined || row.own === true);
+  const there = (cluster?.rows ?? []).filter((row) => row.own === true && row.output === listing?.output);
+  const agents = there.filter((row) => row.status === "Running").flatMap(podAgents);
+  const proven = listing !== undefined && agents.length > 0 && there.some((row) => row.name.startsWith("kube-proxy"));
+  const isTraced = (cni: string): boolean => there.some(({ name }) => (TRACES[cni] ?? new RegExp(cni)).test(name));
+  return { agents: proven ? agents : [], proof: (cni) => (proven && !isTraced(cni) ? listing : undefined) };
 }
 
 function configsOf(found: CniConfig | undefined): Cni["configs"] {

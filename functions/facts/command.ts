@@ -144,6 +144,9 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
     } else if (program === "microk8s.kubectl" || program === "kubectl.sh") rest = ["kubectl", ...rest.slice(1)];
+    // the short name that its manual suggests
+    else if (program === "k" && /^(?:get|describe|logs|exec|debug|-n|-nkube-system|--namespace(?:=.{1,63})?)$/.test(rest[1] ?? ""))
+      rest = ["kubectl", ...rest.slice(1)];
     // tools that bring their own kubectl
     else if (BUNDLES.has(program) && rest[1] === "kubectl") rest = ["kubectl", ...rest.slice(rest[2] === "--" ? 3 : 2)];
     // kubectl-aks, formerly kubectl-az: `kubectl aks run-command "ip route" --node n1`
@@ -201,7 +204,7 @@ const HARMLESS = /^(?:\| (?:jq \.|python3? -m json\.tool|cat|less|more|tee [^|;&
 /** Pipes behind which the lines do not stand in the order in which they were printed. */
 const ORDERING = new Set(["sort", "tac", "shuf"]);
 
-const BUNDLES = new Set(["microk8s", "minikube", "k0s", "rke2"]);
+const BUNDLES = new Set(["microk8s", "minikube", "k0s", "k8s", "rke2"]);
 const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
 /** Options of these tools, and of ssh, with a value in the next word. */
 const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", "--namespace", "--container", "--context", "--kubeconfig", "--cluster"];
@@ -282,7 +285,13 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
   const container = optionValue(argv, "-c", "--container") ?? "";
   const program = baseName(rest[0] as string);
   const node =
-    HOST_NETWORK.test(name) || name.startsWith("node-debugger-") || HOST_NETWORK.test(container) || NODE_CONTAINER.test(name) || AGENT_TOOLS.has(program);
+    HOST_NETWORK.test(name) ||
+    name.startsWith("node-debugger-") ||
+    HOST_NETWORK.test(container) ||
+    NODE_CONTAINER.test(name) ||
+    AGENT_TOOLS.has(program) ||
+    // process 1 of a pod that sees the node's processes is the node's; in another pod nobody has to enter it
+    (program === "nsenter" && /\s(?:-t|--target)[\s=]?1(?:\s|$)/.test(rest.join(" ")));
   return { argv: rest, node };
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, mergeParts, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { fromLongIpv6 } from "./ipv6.ts";
 import { readFamily } from "./mask.ts";
 
@@ -19,6 +19,8 @@ const ConntrackEntry = z.object({
   state: z.string().optional(),
   /** Seconds until the entry is dropped; left out of entries that hardware or a flow table has taken over. */
   timeout: z.int().optional(),
+  /** Of udp, where the table was listed twice: the seconds that were left the second time; 0 if the entry was gone. Each packet sets them back to what they were at first. */
+  timeoutLater: z.int().optional(),
   source: z.string(),
   destination: z.string(),
   sourcePort: z.int().optional(),
@@ -85,7 +87,8 @@ export const conntrack = defineFact({
   recognize(argv): View | undefined {
     const file = argv.findIndex((word, i) => i > 0 && FILES.test(word));
     if (file !== -1 && ["cat", "head", "tail", "grep", "egrep", "less", "more"].includes(argv[0] as string)) {
-      return { format: "proc", complete: argv[0] === "cat" && argv.length === 2, scope: "", rank: 1 };
+      const complete = argv[0] === "cat" && argv.length === 2;
+      return { format: "proc", complete, scope: complete ? "" : "part of the file", rank: 1 };
     }
     if (argv[0] !== "conntrack") return undefined;
     const list = argv.findIndex((word) => word === "-L" || word === "--dump");
@@ -97,7 +100,8 @@ export const conntrack = defineFact({
     const layout = output === -1 ? "" : (rest[output + 1] ?? "");
     if (/\b(?:xml|save)\b/.test(layout)) return undefined;
     const filters = rest.filter((word, i) => word !== "conntrack" && (output === -1 || (i !== output && i !== output + 1)));
-    return { format: "list", complete: filters.length === 0, scope: "", rank: 2 };
+    // each filter shows another part
+    return { format: "list", complete: filters.length === 0, scope: filters.join(" ").slice(0, 200), rank: 2 };
   },
   schema: Conntrack,
   parse({ text }) {
@@ -110,7 +114,49 @@ export const conntrack = defineFact({
     }
     return unparsed.with({ rows });
   },
+  merge(parts) {
+    const first = parts.filter((part) => part.sample === 1);
+    if (first.length === 0) return mergeParts(parts);
+    const scopes = new Map<string, ConntrackPart>();
+    for (const part of first) {
+      const rival = scopes.get(part.view.scope);
+      if (rival === undefined || rankOf(part) > rankOf(rival)) scopes.set(part.view.scope, part);
+    }
+    const [whole] = [...scopes.values()].filter((part) => part.complete && part.view.scope === "");
+    // without -f old tools list IPv4 alone
+    const used = whole === undefined ? [...scopes.values()] : [whole, ...[...scopes.values()].filter(({ view }) => FAMILY.test(view.scope) && !hasIpv6(whole))];
+    const rows = used.map((part) => withLater(part, parts));
+    return { rows: rows.length === 1 ? (rows[0] ?? []) : distinct(rows.flat()) };
+  },
 });
+
+type ConntrackPart = Part<z.infer<typeof Conntrack>>;
+const FAMILY = /(?:^|\s)(?:-f|--family)[ =]?ipv6\b/;
+const hasIpv6 = (part: ConntrackPart): boolean => part.value.rows.some((row) => row.source.includes(":"));
+
+/** UDP entries with what a second listing by the same command says of their timers. */
+function withLater(part: ConntrackPart, parts: readonly ConntrackPart[]): ConntrackEntry[] {
+  const again = parts.find((other) => other.sample === 2 && other.view.scope === part.view.scope && other.view.format === part.view.format);
+  if (again === undefined) return part.value.rows;
+  const timers = new Map(again.value.rows.flatMap((row) => (row.protocol === "udp" && row.timeout !== undefined ? [[flowOf(row), row.timeout]] : [])));
+  const isGone = again.truncated !== true;
+  return part.value.rows.map((row) => {
+    const later = row.protocol === "udp" && row.timeout !== undefined ? (timers.get(flowOf(row)) ?? (isGone ? 0 : undefined)) : undefined;
+    return later === undefined ? row : { ...row, timeoutLater: later };
+  });
+}
+
+/** Listings of parts of the table may hold the same entry. */
+function distinct(rows: readonly ConntrackEntry[]): ConntrackEntry[] {
+  const seen = new Map<string, ConntrackEntry>();
+  for (const row of rows) if (!seen.has(flowOf(row))) seen.set(flowOf(row), row);
+  return [...seen.values()];
+}
+
+const flowOf = (row: ConntrackEntry): string =>
+  [row.protocol, row.source, row.sourcePort, row.destination, row.destinationPort, row.replySource, row.replySourcePort, row.replyDestination, row.zone].join(
+    " ",
+  );
 
 /** One entry; undefined if a word of it is not known. Walks the words once: tables have hundreds of thousands of lines. */
 function entry(content: string, line: number): ConntrackEntry | undefined {

@@ -11,10 +11,12 @@ import { conntrackUsage } from "./conntrack-usage.ts";
 import { defaultRoute } from "./default-route.ts";
 import { dockerPod } from "./docker-pod.ts";
 import { duplicateRule } from "./duplicate-rule.ts";
+import { enaDriver } from "./ena-driver.ts";
 import type { DerivedFact } from "./fact.ts";
 import { flannelAnnouncement } from "./flannel-announcement.ts";
 import { formerCni } from "./former-cni.ts";
 import { fullQueue } from "./full-queue.ts";
+import { hostPort } from "./host-port.ts";
 import { invalidPacket } from "./invalid-packet.ts";
 import { linkEvent } from "./link-event.ts";
 import { linkLocalRoute } from "./link-local-route.ts";
@@ -84,4 +86,6 @@ export const derivedFacts: readonly DerivedFact[] = [
   lostPeerRoute,
   networkdRemoval,
   formerCni,
+  hostPort,
+  enaDriver,
 ];

@@ -10,10 +10,13 @@ import { placed } from "./placed.ts";
  *     nginx-9k7h1   1/1   Running   0   2m   172.17.0.2   w2
  */
 const DockerPod = z.object({ line: z.int(), name: z.string(), address: z.string() });
-const DockerPods = z.object({ rows: z.array(DockerPod) });
+/** A range that the cluster set aside for this node's pods: `PodCIDR: 10.244.1.0/24`. */
+const Range = z.object({ line: z.int(), prefix: z.string() });
+const DockerPods = z.object({ rows: z.array(DockerPod), ranges: z.array(Range) });
 
 interface Sources {
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; address?: string; node?: string })[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; address?: string; node?: string })[]; listings: readonly Row[] };
+  readonly "cluster-node"?: { ranges: readonly (Row & { prefix: string; own?: boolean })[] };
 }
 
 /** What Docker gives first; the bridge itself has .1. */
@@ -26,9 +29,12 @@ const HOST =
 export const dockerPod = defineDerivedFact<z.infer<typeof DockerPods>>({
   id: "docker-pod",
   title: "Pods that Docker's default network gave an address, by a pasted list of pods",
-  from: ["address", "cluster-pod"],
-  optional: ["cluster-pod"],
+  from: ["address", "cluster-pod", "cluster-node"],
+  optional: ["cluster-pod", "cluster-node"],
+  inPart: ["cluster-node"],
   schema: DockerPods,
+  // all pods of this node were listed
+  enough: (values: Sources, whole) => whole.has("address") && (values["cluster-pod"]?.listings.length ?? 0) > 0,
   derive(values: Sources) {
     const pods = (values["cluster-pod"]?.rows ?? []).filter((row) => row.address !== undefined && RUNS.test(row.status));
     const hosts = new Set(pods.filter((row) => HOST.test(row.name)).map((row) => row.address));
@@ -38,6 +44,8 @@ export const dockerPod = defineDerivedFact<z.infer<typeof DockerPods>>({
       given.some((other) => other.address === row.address && other.node !== undefined && row.node !== undefined && other.node !== row.node),
     );
     const elsewhere = hosts.size > 0 && own.some((row) => !(row.address as string).startsWith("172.17."));
-    return { rows: twice || elsewhere ? given.map((row) => ({ ...placed(row), name: row.name, address: row.address as string })) : [] };
+    const rows = twice || elsewhere ? given.map((row) => ({ ...placed(row), name: row.name, address: row.address as string })) : [];
+    const ranges = (values["cluster-node"]?.ranges ?? []).filter((row) => row.own === true).map((row) => ({ ...placed(row), prefix: row.prefix }));
+    return { rows, ranges };
   },
 });

@@ -2,13 +2,15 @@ import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { chainStarts } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
+import type { Nft, NftRow } from "./nft-row.ts";
 import { present } from "./present.ts";
 
-/** A rule of iptables that stands in its chain more than once, word by word, comment and all. */
+/** A rule of iptables, or of a table of nft's own, that stands in its chain more than once, word by word, comment and all. */
 const DuplicateRule = z.object({
   /** Of the first of them. */
   line: z.int(),
-  family: z.enum(["ipv4", "ipv6"]),
+  /** Of nft's own tables there are more families. */
+  family: z.enum(["ipv4", "ipv6", "inet", "arp", "bridge", "netdev"]),
   backend: z.enum(["nft", "legacy", "unknown"]),
   table: z.string(),
   chain: z.string(),
@@ -28,6 +30,7 @@ const MAX_ROWS = 100;
 
 interface Sources {
   readonly iptables?: Iptables;
+  readonly nft?: Nft;
   readonly "line-count"?: { readonly rows: readonly (Row & Counted)[] };
 }
 interface Counted {
@@ -53,11 +56,11 @@ const MIN_COUNTED = 20;
 export const duplicateRule = defineDerivedFact<DuplicateRules>({
   id: "duplicate-rule",
   title: "Rules of iptables that stand in a chain again and again",
-  from: ["iptables", "line-count"],
-  optional: ["line-count"],
-  inPart: ["line-count"],
+  from: ["iptables", "nft", "line-count"],
+  optional: ["nft", "line-count"],
+  inPart: ["nft", "line-count"],
   schema: DuplicateRules,
-  derive({ iptables, "line-count": counts }: Sources) {
+  derive({ iptables, nft, "line-count": counts }: Sources) {
     const all = iptables?.rows ?? [];
     const rows: DuplicateRules["rows"] = (counts?.rows ?? []).flatMap(counted);
     const starts = chainStarts(all);
@@ -66,9 +69,39 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
       // nearly all chains of kube-proxy are too short; `uniq -c` counts every line
       if (end - start >= MIN_COUNT || all[start]?.copies !== undefined) for (const row of repeated(all.slice(start, end))) rows.push(row);
     }
+    rows.push(...ofNft(nft?.rows ?? []));
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
   },
 });
+
+/** Expressions of iptables in nft's listing, which does not show what they ask for: different rules look alike. What iptables keeps, the fact iptables has. */
+const OPAQUE = /(?:^| )(?:#? ?xt_|xt )|^#/;
+/** The tables and chains of iptables-nft. */
+const OF_IPTABLES = /^(?:raw|mangle|nat|filter|security)$/;
+
+/** Rules in tables of nft's own. */
+function ofNft(all: readonly (NftRow & Row)[]): DuplicateRules["rows"] {
+  const seen = new Map<string, { readonly row: NftRow & Row; count: number }>();
+  for (const row of all) {
+    if (
+      row.spec === "" ||
+      OPAQUE.test(row.spec) ||
+      ((row.family === "ip" || row.family === "ip6") && OF_IPTABLES.test(row.table) && row.chain === row.chain.toUpperCase())
+    )
+      continue;
+    const key = `${row.family} ${row.table} ${row.chain} ${row.spec} ${row.comment ?? ""}`;
+    const known = seen.get(key);
+    if (known === undefined) seen.set(key, { row, count: 1 });
+    else known.count++;
+  }
+  return [...seen.values()]
+    .filter(({ count }) => count >= MIN_COUNT)
+    .map(({ row, count }) => {
+      const { line, table, chain, spec, target, output } = row;
+      const family = row.family === "ip" ? "ipv4" : row.family === "ip6" ? "ipv6" : row.family;
+      return { line, family, backend: "nft" as const, table, chain, rule: spec, count, ...present({ target, output }) };
+    });
+}
 
 /** A rule of which only the number was kept. */
 function counted(row: Row & Counted): DuplicateRules["rows"] {

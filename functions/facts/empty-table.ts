@@ -9,32 +9,51 @@ import { isPrompt } from "./paste.ts";
  *     Error: ipv4: FIB table does not exist.
  */
 const Empty = z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]), table: z.string() });
-const EmptyTables = z.object({ rows: z.array(Empty) });
+const EmptyTables = z.object({
+  rows: z.array(Empty),
+  /** Families of which every table was listed at once (`ip route show table all`): one without a route in it is empty. Two tables listed by their names are not all. */
+  every: z.array(z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) })),
+});
 
 const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
-const EVERY = new Set(["all", "0", "cache"]);
+const EVERY = new Set(["all", "0"]);
 
 /** The table that a command lists as a whole, and nothing else. */
 function askedTable(argv: readonly string[]): { family: "ipv4" | "ipv6"; table: string } | undefined {
   const command = ipCommand(argv);
   const [word, value] = command?.filters ?? [];
-  if (command?.object !== "route" || command.json || command.filters.length !== 2 || word !== "table" || value === undefined || EVERY.has(value))
+  if (command?.object !== "route" || command.json || command.filters.length !== 2 || word !== "table" || value === undefined || value === "cache")
     return undefined;
+  if (EVERY.has(value)) return undefined;
   return { family: command.family ?? "ipv4", table: ROUTE_TABLES.get(value) ?? value };
+}
+
+/** The families of which a command lists every table. */
+function everyTable(argv: readonly string[]): readonly ("ipv4" | "ipv6")[] {
+  const command = ipCommand(argv);
+  const [word, value] = command?.filters ?? [];
+  if (command?.object !== "route" || command.filters.length !== 2 || word !== "table" || value === undefined || !EVERY.has(value)) return [];
+  return command.family === undefined ? ["ipv4", "ipv6"] : [command.family];
 }
 
 export const emptyTable = defineFact({
   id: "empty-table",
-  title: "Routing tables that were asked for and are empty (pasted only)",
+  title: "Routing tables that were asked for and are empty, and whether all were asked for (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
     const asked = askedTable(argv);
+    const every = everyTable(argv);
+    if (every.length > 0) return { format: "all", complete: true, scope: `${every.join(" ")} all`, rank: 1 };
     return asked === undefined ? undefined : { format: "text", complete: true, scope: `${asked.family} ${asked.table}`, rank: 1 };
   },
   schema: EmptyTables,
   // where the table does not exist the tool fails
   answered: () => true,
   parse({ text, argv, view, stderr, exitCode, truncated }) {
+    if (view.format === "all") {
+      const listed = view.complete && truncated !== true && text.trim() !== "" && (exitCode ?? 0) === 0;
+      return new UnparsedLines().with({ rows: [], every: listed ? everyTable(argv).map((family) => ({ line: 1, family })) : [] });
+    }
     const asked = askedTable(argv);
     const said = [...lines(text)].filter(({ text: content }) => content.trim() !== "" && !isPrompt(content));
     const missing = said.find(({ text: content }) => NO_TABLE.test(content.trim()));
@@ -42,8 +61,8 @@ export const emptyTable = defineFact({
     // a tool that failed for another reason printed nothing either
     const answered = missing !== undefined || exitCode === undefined || exitCode === 0 || stderr.slice(0, 400).includes("FIB table does not exist");
     const rows = asked !== undefined && whole && answered && view.complete && truncated !== true ? [{ line: missing?.line ?? 1, ...asked }] : [];
-    return new UnparsedLines().with({ rows });
+    return new UnparsedLines().with({ rows, every: [] });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
+  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows), every: parts.flatMap((part) => part.value.every) }),
   whole: () => true,
 });

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { PHYSICAL } from "./ethtool-statistics.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { isPrompt } from "./paste.ts";
+import { asString, jsonElements } from "./json.ts";
+import { isPrompt, withoutPrompts } from "./paste.ts";
 
 /**
  * What network devices do in the place of the kernel (offloads).
@@ -43,12 +44,13 @@ export const ethtoolFeatures = defineFact({
     const names = argv.slice(1).filter((word) => !word.startsWith("-"));
     const [name] = names;
     if (name === undefined || names.length > 1 || !(NAME.test(name) || name === "{}")) return undefined;
-    return { format: "text", complete: true, scope: name, rank: 1 };
+    return { format: hasOption(argv, "--json", "-j") ? "json" : "text", complete: true, scope: name, rank: 1 };
   },
   schema: EthtoolFeatures,
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     const rows: Feature[] = [];
+    if (view.format === "json") return unparsed.with({ rows: fromJson(text, view.scope, unparsed) });
     for (const { line, text: content } of lines(text)) {
       const match = FEATURE.exec(content);
       const frame = match === null ? FRAME.exec(content.trim()) : null;
@@ -61,3 +63,26 @@ export const ethtoolFeatures = defineFact({
     return unparsed.with({ rows });
   },
 });
+
+/** `"tx-checksum-ip-generic": { "active": true, "fixed": false, "requested": true }`; a sum of several features has null in place of the last two. */
+function fromJson(text: string, scope: string, unparsed: UnparsedLines): Feature[] {
+  const shown = withoutPrompts(text);
+  const places = new Map<string, number>();
+  for (const { line, text: content } of lines(shown)) {
+    const key = KEY.exec(content)?.[1];
+    if (key !== undefined) places.set(key, line);
+  }
+  const rows: Feature[] = [];
+  for (const { value, line } of jsonElements(shown, unparsed)) {
+    const name = asString(value["ifname"]) ?? scope;
+    for (const [key, feature] of Object.entries(value)) {
+      if (typeof feature !== "object" || feature === null) continue;
+      const { active, fixed, requested } = feature as Readonly<Record<string, unknown>>;
+      if (typeof active !== "boolean") continue;
+      const asked = typeof requested === "boolean" && fixed !== true && requested !== active ? { requested } : {};
+      rows.push({ line: places.get(key) ?? line, interface: name, name: key, on: active, fixed: fixed === true, ...asked });
+    }
+  }
+  return rows;
+}
+const KEY = /^\s{0,40}"([a-z][\w.-]{1,60})": \{/;

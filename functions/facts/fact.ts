@@ -11,6 +11,8 @@ import type { z } from "zod";
 export interface Command {
   /** Program and arguments. `{}` is replaced by each number or name that `each` prints, and by nothing else. */
   readonly argv: readonly string[];
+  /** What a person types in its place, where it is nothing to type. */
+  readonly byHand?: string;
   /** 2: run twice, the runbook's sampling interval apart, because the output holds counters. */
   readonly samples?: 1 | 2;
   /** A constant POSIX sh snippet that prints numbers (ids), one a line. The command runs once for each; anything that is not a number is ignored. */

@@ -43,7 +43,7 @@ interface Sources {
   readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
   readonly neighbor?: { rows: readonly (Entry & { readonly address: string; readonly state?: string })[] };
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
-  readonly address?: { rows: readonly { address: string; interface: string }[] };
+  readonly address?: { rows: readonly (Row & { address: string; interface: string })[] };
   readonly networkd?: { interfaces: readonly Entry[] };
 }
 
@@ -85,9 +85,12 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     }
     // no node has an entry for an address of its own: it is another node's. Where all addresses were listed the text is of one node, and the entry is from before
     if (!whole.has("address")) {
+      // a listing that has `lo` was one of all addresses, even if its end is missing
+      const listed = new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : [])));
+      const single = (address?.rows ?? []).filter((row) => !listed.has(row.output));
       for (const entry of neighbor?.rows ?? []) {
         const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
-        const mine = FLANNEL.test(entry.interface) && (address?.rows ?? []).some((row) => row.interface === entry.interface && row.address === entry.address);
+        const mine = FLANNEL.test(entry.interface) && single.some((row) => row.interface === entry.interface && row.address === entry.address);
         if (!mine || entry.state !== "PERMANENT" || entry.mac === undefined || deviceMac === undefined || entry.mac === deviceMac) continue;
         rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
       }

@@ -49,6 +49,8 @@ const FormerCni = z.object({
   /** What the agent's log says of it, and the device that is down for it. */
   refused: z.array(z.object({ line: z.int() })),
   waiting: z.array(z.object({ line: z.int(), interface: z.string() })),
+  /** Why a refusal is not of a former CNI's device, or not of today: a program has the usual port, or the pod of an agent runs. */
+  otherwise: z.array(z.object({ line: z.int() })),
 });
 type FormerCni = z.infer<typeof FormerCni>;
 
@@ -64,6 +66,8 @@ interface Sources {
   readonly bridge?: { ports: readonly { bridge: string }[] };
   readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly (Row & { interface: string; external: boolean; port?: number })[] };
   readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
+  readonly socket?: { rows: readonly (Row & { protocol: string; state: string; port?: number; process?: string })[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
 }
 
 /** Seconds for which a log line speaks of the present. */
@@ -82,8 +86,9 @@ const USUAL_PORT = 8472;
 export const formerCni = defineDerivedFact<FormerCni>({
   id: "former-cni",
   title: "Devices that a former CNI left, and what they take of the running one's traffic",
-  from: ["cni", "route", "address", "bridge", "link", "agent-log"],
-  optional: ["route", "address", "bridge", "link", "agent-log"],
+  from: ["cni", "route", "address", "bridge", "link", "agent-log", "socket", "cluster-pod"],
+  optional: ["route", "address", "bridge", "link", "agent-log", "socket", "cluster-pod"],
+  inPart: ["socket", "cluster-pod"],
   schema: FormerCni,
   derive(values: Sources) {
     const { agents = [], absent = [], devices = [] } = values.cni ?? {};
@@ -116,6 +121,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
       ...overtakingOf(main, values.link?.rows ?? []),
       ...coveringOf(main, values),
       ...holdersOf(values),
+      otherwise: otherwiseOf(values),
     };
   },
 });
@@ -242,6 +248,18 @@ function coveringOf(main: readonly (Route & Row)[], values: Sources): Pick<Forme
     covering: covering.map((row) => ({ ...placed(row), interface: row.interface, address: row.address })),
     covered: elsewhere.filter((way) => covering.some((row) => covers(row, way))).map(wayOf),
   };
+}
+
+/** Ports that flannel, Cilium and Calico give their tunnels. */
+const PORTS: ReadonlySet<number> = new Set([4789, USUAL_PORT]);
+function otherwiseOf({ socket, "cluster-pod": pods }: Sources): Row[] {
+  const taken = (socket?.rows ?? []).filter(
+    ({ protocol, state, port, process }) => protocol === "udp" && state === "UNCONN" && process !== undefined && PORTS.has(port ?? 0),
+  );
+  const running = (pods?.rows ?? []).filter(
+    ({ name, status, own }) => status === "Running" && own !== false && /^(?:kube-flannel|cilium)-(?!operator|envoy)/.test(name),
+  );
+  return [...taken, ...running].map(placed);
 }
 
 /** The agent cannot switch its own tunnel on, because the kernel has given the port to the tunnel of another CNI. */

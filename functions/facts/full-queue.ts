@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { ListenQueue } from "./listen-queue.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * Sockets whose queue is full because their program does not keep up, and the counters of what was dropped for it.
@@ -109,8 +110,8 @@ export const fullQueue = defineDerivedFact<FullQueue>({
     const pods = sources["listen-queue"];
     for (const row of pods?.full ?? []) {
       const { address, port, process, waiting, limit } = row;
-      if (limit < SMALL_BACKLOG) continue;
-      result.accept.push({ ...placed(row), protocol: "tcp", address, port, ...(process === undefined ? {} : { process }), waiting, limit });
+      if (limit === undefined ? !USUAL_BACKLOGS.has(waiting - 1) : limit < SMALL_BACKLOG) continue;
+      result.accept.push({ ...placed(row), protocol: "tcp", address, port, ...present({ process, limit }), waiting });
     }
     for (const row of pods?.risen ?? []) (RECEIVE.has(row.name) ? result.receiveCounters : result.acceptCounters).push(row);
     return result;

@@ -43,12 +43,15 @@ const Address = z.object({
   pod: z.string().optional(),
 });
 const Setting = z.object({ line: z.int(), name: z.string(), value: z.string() });
+/** A subnet, as AWS itself counts its free addresses: `"AvailableIpAddressCount": 0`, in `aws ec2 describe-subnets`. */
+const Subnet = z.object({ line: z.int(), available: z.int(), id: z.string().optional() });
 const Ipamd = z.object({
   totals: z.array(Total),
   enis: z.array(Eni),
   /** Addresses of prefixes are listed only once a pod has had them. */
   addresses: z.array(Address),
   settings: z.array(Setting),
+  subnets: z.array(Subnet),
 });
 type Ipamd = z.infer<typeof Ipamd>;
 
@@ -69,6 +72,9 @@ export const ipamd = defineFact({
   title: "AWS VPC CNI: addresses of this node's interfaces, by its IPAM daemon",
   commands: [{ argv: ["curl", "-sS", "--max-time", "3", "http://localhost:61679/v1/enis"] }],
   recognize(argv): View | undefined {
+    // AWS is asked from anywhere; what it tells is no answer of the daemon
+    if (argv[0] === "aws" && argv.includes("describe-subnets"))
+      return { format: "subnets", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0, hint: true };
     if (argv[0] !== "curl" && argv[0] !== "wget") {
       const logged = argv.some((word) => unitOfPath(word) === "ipamd") && agentLog.recognize(argv)?.format === "files";
       return logged ? { format: "log", complete: true, scope: "log", rank: 0 } : undefined;
@@ -82,8 +88,9 @@ export const ipamd = defineFact({
   parse(input) {
     if (input.view.format === "log") return new UnparsedLines().with(fromLog(input));
     if (input.view.format === "metrics") return new UnparsedLines().with(fromMetrics(input));
+    if (input.view.format === "subnets") return new UnparsedLines().with(fromSubnets(input));
     const unparsed = new UnparsedLines();
-    const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [] };
+    const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [], subnets: [] };
     const text = withoutPrompts(input.text);
     const oneLine = !text.trim().includes("\n");
     for (const member of jsonMembers(text, unparsed)) {
@@ -110,7 +117,24 @@ function fromMetrics(input: Input): Ipamd {
     sums[name as "assigned" | "total"] += Number(number);
     if (name === "assigned") place = line;
   }
-  return { totals: place === 0 ? [] : [{ line: place, ...sums }], enis: [], addresses: [], settings: [] };
+  return { totals: place === 0 ? [] : [{ line: place, ...sums }], enis: [], addresses: [], settings: [], subnets: [] };
+}
+
+/** The free addresses of subnets: the field of the JSON, or what a query for that field alone left, a number in each line; of tables the number beside a subnet's id. */
+function fromSubnets({ text, argv, truncated }: Input): Ipamd {
+  const subnets: Ipamd["subnets"] = [];
+  // of some subnets it cannot be told that none has an address
+  if (truncated === true) return { totals: [], enis: [], addresses: [], settings: [], subnets };
+  const asked = argv.some((word) => /AvailableIpAddressCount/.test(word));
+  for (const { line, text: content } of lines(text)) {
+    if (content.length > 2000) continue;
+    const number =
+      /"AvailableIpAddressCount": {0,4}(\d{1,9})/.exec(content)?.[1] ?? (asked ? /^[\s|[]{0,40}(\d{1,9})[\s|,\]]{0,40}$/.exec(content)?.[1] : undefined);
+    const [, id, beside] = asked && number === undefined ? (/(subnet-[0-9a-f]{4,17})["\s|,]{1,40}(\d{1,9})[\s|,]{0,40}$/.exec(content) ?? []) : [];
+    const available = number ?? beside;
+    if (available !== undefined) subnets.push({ line, available: Number(available), ...present({ id }) });
+  }
+  return { totals: [], enis: [], addresses: [], settings: [], subnets };
 }
 
 /** The newest totals of its log. What else the log says is read as messages. */
@@ -125,7 +149,7 @@ function fromLog(input: Input): Ipamd {
         : undefined;
     return numbers === undefined ? [] : [{ line, total: Number(numbers[0]), assigned: Number(numbers[1]) }];
   });
-  return { totals: totals.slice(-1), enis: [], addresses: [], settings: [] };
+  return { totals: totals.slice(-1), enis: [], addresses: [], settings: [], subnets: [] };
 }
 
 /** One member of `/v1/pods` or of the settings. */

@@ -86,6 +86,8 @@ const IptablesRow = z.object({
   packetsDelta: z.int().optional(),
   /** How many such lines there were, of `sort | uniq -c`. */
   copies: z.int().optional(),
+  /** A terminal or a pager cut the end of the line (of a listing): what else the rule asks for was not seen. */
+  cut: z.boolean().optional(),
   /** The rule as text, behind the name of its chain (in a listing: behind the counters). */
   spec: z.string(),
 });

@@ -72,6 +72,19 @@ function tableOf(chain: string): string {
   return "unknown";
 }
 
+/** A row of a listing without its end: a comment that is not closed, a `!` with nothing behind it, half a match, or the `>` of a pager that does not wrap. */
+const CUT = /(?:^| )\/\* (?:[^*]|\*(?!\/)){0,300}$| !$| mark(?: m(?:a(?:t(?:ch?)?)?)?)?$| ctst(?:a(?:te?)?)?$|[^<>]{40}>$/;
+const LAST_STATE = /(?:^| )(?:ct)?state (?:[A-Z]{1,12},)*([A-Z]{0,12})$/;
+const STATES: ReadonlySet<string> = new Set(["NEW", "ESTABLISHED", "RELATED", "INVALID", "UNTRACKED", "DNAT", "SNAT", "NONE", "UNKNOWN"]);
+
+function isCut(spec: string): boolean {
+  const state = LAST_STATE.exec(spec)?.[1];
+  return CUT.test(spec) || (state !== undefined && !STATES.has(state));
+}
+
+/** No terminal is narrower than this. */
+const MIN_CUT = 60;
+
 /** Reads one text, whatever mixture of formats it holds: each line tells by its first character what it is. */
 export class Reader {
   readonly chains: IptablesChain[] = [];
@@ -94,6 +107,11 @@ export class Reader {
   #columns: Columns | undefined;
   /** A chain that is listed a second time is of another table (two commands behind one prompt), or of another time. */
   readonly #listedNames = new Set<string>();
+  /** How long the line is that is being read. */
+  #length = 0;
+  /** Rows of listings with long lines, and how long the lines are that surely were cut. */
+  readonly #long: { readonly row: IptablesRow; readonly length: number }[] = [];
+  #cutAt = 0;
 
   constructor(input: Input, request: Request) {
     this.#input = input;
@@ -117,6 +135,7 @@ export class Reader {
       while (end > from && text.charCodeAt(end - 1) <= 32) end--;
       while (from < end && text.charCodeAt(from) <= 32) from++;
       line++;
+      this.#length = end - start;
       if (from < end) {
         if (coloured) {
           const plain = text.slice(start, end).replace(COLOURS, "").trim();
@@ -126,6 +145,8 @@ export class Reader {
       start = next + 1;
     }
     this.#end();
+    // a terminal cuts every line at the same column; a blank there is not seen
+    if (this.#cutAt > 0) for (const { row, length } of this.#long) if (length >= this.#cutAt - 1) row.cut = true;
     const programs = [{ line: 1, family: this.#family, backend: this.#backend }];
     return this.#unparsed.with({ chains: this.chains, rows: this.rows, warnings: this.warnings, programs });
   }
@@ -435,6 +456,11 @@ export class Reader {
     if (position > 0) {
       row.position = position;
       chain.position = position;
+    }
+    if (this.#length >= MIN_CUT) this.#long.push({ row, length: this.#length });
+    if (isCut(row.spec)) {
+      row.cut = true;
+      this.#cutAt = this.#cutAt === 0 ? this.#length : Math.min(this.#cutAt, this.#length);
     }
     this.#add(row, chain);
     if (orphan !== undefined) [this.#chain, this.#columns] = [undefined, undefined];

@@ -40,7 +40,9 @@ const Server = z.object({
   /** Connections that are closing, TIME_WAIT among them. */
   inactive: z.int().optional(),
 });
-const Ipvs = z.object({ services: z.array(Service), servers: z.array(Server) });
+/** The title of a whole listing that has nothing below it: IPVS is there, and serves nothing. */
+const Empty = z.object({ line: z.int() });
+const Ipvs = z.object({ services: z.array(Service), servers: z.array(Server), empty: z.array(Empty) });
 type Service = z.infer<typeof Service>;
 type Server = z.infer<typeof Server>;
 type Ipvs = z.infer<typeof Ipvs>;
@@ -94,6 +96,7 @@ export const ipvs = defineFact<Ipvs>({
     const services: Service[] = [];
     const servers: Server[] = [];
     let current: Service | undefined;
+    let title: number | undefined;
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trimStart();
       const saved = view.format === "save" ? readSaved(content, line) : undefined;
@@ -106,8 +109,10 @@ export const ipvs = defineFact<Ipvs>({
           const owner = services.findLast((row) => row.protocol === saved.protocol && row.address === saved.serviceAddress && row.port === saved.servicePort);
           if (owner !== undefined) owner.servers++;
         }
-      } else if (FRAME.test(content)) current = undefined;
-      else if (service !== null) {
+      } else if (FRAME.test(content)) {
+        current = undefined;
+        title ??= line;
+      } else if (service !== null) {
         current = serviceOf(service, line, view.format === "proc");
         if (current === undefined) unparsed.add(line, raw);
         else services.push(current);
@@ -122,7 +127,8 @@ export const ipvs = defineFact<Ipvs>({
     }
     const last = services.at(-1);
     if (last !== undefined && (truncated === true || !view.complete)) last.partial = true;
-    return unparsed.with({ services, servers });
+    const whole = view.complete && truncated !== true && unparsed.count === 0;
+    return unparsed.with({ services, servers, empty: title !== undefined && services.length === 0 && whole ? [{ line: title }] : [] });
   },
   // the listing of one service beside that of all adds nothing
   merge: (parts) => (ranked(parts)[0] as (typeof parts)[number]).value,

@@ -37,7 +37,12 @@ const Clock = z.object({
   /** Seconds since boot at the time of the collection. */
   uptime: z.number(),
 });
-const KernelLog = z.object({ rows: z.array(Message), clocks: z.array(Clock) });
+const KernelLog = z.object({
+  rows: z.array(Message),
+  clocks: z.array(Clock),
+  /** Seconds that the machine is up at least, by the newest `seconds` and the greatest age in a whole log of this boot; absent where there is none with either. */
+  up: z.number().optional(),
+});
 type Message = z.infer<typeof Message>;
 type Draft = Omit<Message, "line">;
 
@@ -164,16 +169,18 @@ export const kernelLog = defineFact({
     const chosen = logs.find((part) => part.complete);
     const uptime = clocks[0]?.uptime;
     const newest = newestOf(logs);
+    const up = chosen === undefined ? 0 : chosen.value.rows.reduce((most, row) => Math.max(most, row.seconds ?? 0, row.age ?? 0), 0);
+    const least = up === 0 ? {} : { up };
     const rowsOf = (part: LogPart): readonly Message[] => {
       if (uptime !== undefined) return part.value.rows.map((row) => aged(row, uptime));
       const rows = part.value.rows.map((row) => leastAged(row, newest));
-      return isUnchosen(part) ? rows.filter((row) => !isUndated(row)) : rows;
+      return isUnchosen(part) ? rows.filter((row) => !isUndated(row, part)) : rows;
     };
-    return { rows: chosen === undefined ? distinct(logs.flatMap(rowsOf)) : [...rowsOf(chosen)], clocks };
+    return { rows: chosen === undefined ? distinct(logs.flatMap(rowsOf)) : [...rowsOf(chosen)], clocks, ...least };
   },
   whole(parts) {
     const newest = newestOf(parts);
-    const left = parts.some((part) => isUnchosen(part) && part.value.rows.some((row) => isUndated(leastAged(row, newest))));
+    const left = parts.some((part) => isUnchosen(part) && part.value.rows.some((row) => isUndated(leastAged(row, newest), part)));
     const dated = !left || parts.some((part) => part.value.clocks.length > 0);
     return dated && parts.some((part) => part.complete && part.view.scope === "");
   },
@@ -186,7 +193,9 @@ type LogPart = Part<z.infer<typeof KernelLog>>;
  * lost its newest lines: there such a message may be of any age, and it is left out.
  */
 const isUnchosen = (part: LogPart): boolean => part.at !== undefined || part.truncated === true;
-const isUndated = (row: Message): boolean => row.seconds !== undefined && row.age === undefined;
+/** A date is a clock only with the time of the collection beside it, or newer lines behind it. Without an age, and with the end of the log cut off, it says no more than the seconds since boot. */
+const isUndated = (row: Message, part: LogPart): boolean =>
+  row.age === undefined && (row.seconds !== undefined || (part.truncated === true && row.time !== undefined));
 
 const newestOf = (parts: readonly LogPart[]): number =>
   parts.reduce((most, part) => part.value.rows.reduce((newest, row) => Math.max(newest, row.seconds ?? 0), most), 0);

@@ -90,8 +90,8 @@ export const lineCount = defineFact({
     if (call?.object === "map" && call.command === "dump" && call.rest.length >= 2)
       return { format: "elements", complete: false, scope: call.rest.slice(0, 2).join(" "), rank: 1 };
     const command = ipCommand(argv);
-    // `nud all` counts what does not count towards the limit, too
-    if (command?.object !== "neighbor" || command.json || command.family === undefined || command.filters.length > 0) return undefined;
+    // `nud all` counts permanent entries, too, which do not count towards the limit: only where the number is the very limit it tells (neighbor-table)
+    if (command?.object !== "neighbor" || command.json || command.family === undefined || !/^(?:nud all)?$/.test(command.filters.join(" "))) return undefined;
     return { format: `neighbors ${command.family}`, complete: false, scope: command.family, rank: 1 };
   },
   schema: LineCount,

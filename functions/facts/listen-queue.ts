@@ -13,6 +13,7 @@ type Name = z.infer<typeof Name>;
  * does not show. netcheck itself looks into no pod.
  *
  *     LISTEN  65      64             0.0.0.0:8000         0.0.0.0:*
+ *     tcp       65      0 0.0.0.0:8000            0.0.0.0:*               LISTEN      (netstat -tln: no limit)
  */
 const Full = z.object({
   line: z.int(),
@@ -21,8 +22,8 @@ const Full = z.object({
   process: z.string().optional(),
   /** Connections. */
   waiting: z.int(),
-  /** How many may wait. With one more than that nothing is taken any more. */
-  limit: z.int(),
+  /** How many may wait. With one more than that nothing is taken any more. netstat does not tell it. */
+  limit: z.int().optional(),
 });
 const Risen = z.object({
   line: z.int(),
@@ -38,9 +39,14 @@ export type ListenQueue = z.infer<typeof ListenQueue>;
 
 // ss spreads its columns over the width of the terminal
 const LISTENER = /^[ \t]{0,8}(?:tcp[ \t]{1,8})?LISTEN[ \t]{1,100}(\d{1,9})[ \t]{1,100}(\d{1,9})[ \t]{1,100}(\S{1,64}):(\d{1,5})[ \t](.{0,400})$/gm;
+const NETSTAT =
+  /^[ \t]{0,8}tcp6?[ \t]{1,40}(\d{1,9})[ \t]{1,40}\d{1,9}[ \t]{1,40}(\S{1,64}):(\d{1,5})[ \t]{1,60}\S{1,70}[ \t]{1,40}LISTEN(?:[ \t].{0,400})?$/gm;
 const PROCESS = /users:\(\("([^"]{1,64})",/;
 const COUNTER =
   /^[ \t]{0,8}(?:(TcpExtListenOverflows|TcpExtListenDrops|UdpRcvbufErrors)[ \t]{1,40}(\d{1,20})[ \t]|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)|receive (buffer) errors))/gm;
+/** A line of names, then a line of values. */
+const SECTION = /^[ \t]{0,8}(TcpExt|Udp):((?:[ \t]{1,8}[A-Z]\w{1,79}){1,400})[ \t]{0,8}\r?\n[ \t]{0,8}\1:((?:[ \t]{1,8}-?\d{1,20}){1,400})[ \t]{0,8}$/gm;
+const FILE = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/(?:netstat|snmp)$/;
 /** Rows of each kind. */
 const MAX_ROWS = 100;
 
@@ -50,7 +56,9 @@ export const listenQueue = defineFact({
   commands: [],
   elsewhere: true,
   recognize(argv): View | undefined {
-    const known = argv[0] === "ss" || argv[0] === "nstat" || (argv[0] === "netstat" && hasLetter(argv, "s"));
+    const files = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const isFile = (argv[0] === "cat" || argv[0] === "grep") && files.some((file) => FILE.test(file));
+    const known = argv[0] === "ss" || argv[0] === "nstat" || (argv[0] === "netstat" && !hasLetter(argv, "r") && !hasLetter(argv, "i")) || isFile;
     return known ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: ListenQueue,
@@ -64,6 +72,24 @@ export const listenQueue = defineFact({
         if (Number(waiting) <= Number(limit) || full.length >= MAX_ROWS) continue;
         const about = { address, port: Number(port), ...present({ process: PROCESS.exec(rest)?.[1] }) };
         full.push({ line: lineAt(index), ...about, waiting: Number(waiting), limit: Number(limit) });
+      }
+    } else if (argv[0] === "netstat" && !hasLetter(argv, "s")) {
+      for (const { index, 1: waiting, 2: address = "", 3: port } of text.matchAll(NETSTAT)) {
+        if (Number(waiting) === 0 || full.length >= MAX_ROWS) continue;
+        full.push({ line: lineAt(index), address, port: Number(port), waiting: Number(waiting) });
+      }
+    } else if (argv[0] === "cat" || argv[0] === "grep") {
+      for (const { index, 0: both, 1: protocol = "", 2: names = "", 3: values = "" } of text.matchAll(SECTION)) {
+        const line = lineAt(index + both.lastIndexOf("\n"));
+        const numbers = values.trim().split(/[ \t]+/);
+        names
+          .trim()
+          .split(/[ \t]+/)
+          .forEach((word, i) => {
+            const name = Name.safeParse(`${protocol}${word}`);
+            if (name.success && numbers[i] !== undefined && counters.length < MAX_ROWS)
+              counters.push({ line: line + 1, name: name.data, value: counterOf(numbers[i]) });
+          });
       }
     } else {
       for (const { index, 1: name, 2: value, 3: count, 4: overflowed, 5: buffer } of text.matchAll(COUNTER)) {

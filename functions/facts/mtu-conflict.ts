@@ -129,7 +129,7 @@ export const mtuConflict = defineDerivedFact({
       drops,
       ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? []),
       tunnels,
-      pods: podsOf([...links.values()], tunnels, uplink),
+      pods: podsOf([...links.values()], tunnels, uplink, whole.has("route")),
     };
   },
 });
@@ -212,18 +212,26 @@ function tunnelOf(
 /** WireGuard, OpenVPN, Tailscale; without -d the names that people and programs give them. */
 const isVpn = (row: Link): boolean => /^(?:wireguard|tun)$/.test(row.kind ?? "") || /^(?:wg|tun|tailscale|utun)[\w-]{0,12}$/.test(row.interface);
 
+/** Bridges of a CNI that gives every pod a port. */
+const POD_BRIDGE = /^(?:cni0|cbr0|kube-bridge)$/;
 /** Bridges of container engines beside the CNI: what is on them leaves by the uplink, never by the CNI's tunnel. */
 const ENGINE_BRIDGE = /^(?:docker\d|br-|virbr|lxdbr|podman|cni-podman|nerdctl)/;
 
 /** Pods send to other nodes through the tunnel if there is one in use, else through the uplink. */
-function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], uplink: (Link & Row) | undefined): Pods[] {
+function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], uplink: (Link & Row) | undefined, allRoutes: boolean): Pods[] {
   // Cilium's routes inside the pod hold the size; its interfaces do not tell.
   if (links.some((row) => row.interface === "cilium_host")) return [];
-  const tunnel = tunnels.find((row) => row.routes > 0 && NAMED.some(([name]) => name.test(row.interface)));
-  const bridged = links.some((row) => /^(?:cni0|cbr0|kube-bridge)$/.test(row.master ?? ""));
+  const named = tunnels.filter((row) => NAMED.some(([name]) => name.test(row.interface)));
+  const used = named.filter((row) => row.routes > 0);
+  // IPv4 and IPv6 have a tunnel each, and which of them a pod uses is not known: what is too large for the one that takes most is so for all. Of a list of routes
+  // whose end is missing, one without a route may be in use, too
+  const tunnel = used.length === 0 ? undefined : (allRoutes ? used : named).toSorted((one, other) => other.mtu - one.mtu)[0];
+  const bridged = links.some((row) => POD_BRIDGE.test(row.master ?? ""));
   const pods = new Map<string, Pods>();
   for (const row of links) {
     if (row.mtu === undefined || !row.up || !isPodInterface(row.interface, links)) continue;
+    // where a CNI gives every pod a port of its bridge, a port of another bridge (Open vSwitch, LXD, a network of Multus) is something else's
+    if (bridged && row.master !== undefined && !POD_BRIDGE.test(row.master) && !ENGINE_BRIDGE.test(row.master)) continue;
     // a link that somebody made beside a CNI which gives every pod a port of its bridge
     const beside = bridged && row.master === undefined;
     const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "") && !beside;

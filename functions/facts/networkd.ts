@@ -74,6 +74,9 @@ export const networkd = defineFact({
     if (program === "systemd-analyze" && words[0] === "cat-config" && /(?:^|\/)networkd\.conf$/.test(words[1] ?? "")) {
       return { format: "settings", complete: true, scope: "settings", rank: 3 };
     }
+    if (program === "systemd-analyze" && words[0] === "cat-config" && words.length > 1 && words.slice(1).every((word) => /\.(?:link|network)$/.test(word))) {
+      return { format: "settings", complete: false, scope: words.slice(1).join(" "), rank: 2 };
+    }
     // which .link file systemd takes for an interface, as people ask it
     const device = rest.findLast((word) => DEVICE.test(word));
     if (program === "udevadm" && device !== undefined && /^(?:test-builtin|test|info)$/.test(words[0] ?? "")) {

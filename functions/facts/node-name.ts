@@ -10,10 +10,11 @@ const NOBODY = new Set(["localhost", "localhost.localdomain", "(none)", "linux"]
 
 /**
  * What the node of a capture is called: the capture's target, what `hostname`, `hostnamectl` and `uname` printed, and the prompts that people copied along with
- * commands. Lower case, each once. A prompt before kubectl or ssh is left out: those ask about other nodes, too, often from another machine.
+ * commands. Lower case, each once. A prompt before kubectl or ssh is left out: those ask about other nodes, too, often from another machine. Of a pasted text
+ * the target ("pasted") is no name.
  */
 export function nodeNames(capture: Capture): string[] {
-  const names = new Set<string>([capture.target.toLowerCase()]);
+  const names = new Set<string>(capture.transport === "paste" && capture.target === "pasted" ? [] : [capture.target.toLowerCase()]);
   for (const output of capture.outputs) {
     const { argv, foreign } = commandLine(output.argv ?? output.command);
     if (foreign) continue;
@@ -32,6 +33,12 @@ export function nodeNames(capture: Capture): string[] {
 export function isCalled(names: readonly string[], name: string): boolean {
   const wanted = name.toLowerCase();
   return names.some((own) => own === wanted || (/[a-z]/.test(`${own}${wanted}`) && (own.startsWith(`${wanted}.`) || wanted.startsWith(`${own}.`))));
+}
+
+/** True if a name follows the pattern of one of these, which differ from it in numbers alone: "ip-10-0-1-7.ec2.internal" and "ip-10-0-2-19.ec2.internal". */
+export function isNamedAlike(names: readonly string[], name: string): boolean {
+  const pattern = (text: string): string => text.toLowerCase().replaceAll(/\d{1,20}/g, "0");
+  return /\d/.test(name) && names.some((own) => own !== name.toLowerCase() && pattern(own) === pattern(name));
 }
 
 const promptHost = (line: string): string | undefined => (isPromptLine(line) ? PROMPT.exec(line)?.[1] : undefined);

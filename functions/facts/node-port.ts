@@ -17,7 +17,7 @@ const Port = z.object({
   port: z.int(),
   /** "tcp", "udp" or "sctp". */
   protocol: z.string(),
-  /** rule: of kube-proxy. list: somebody asked the cluster. */
+  /** rule: of kube-proxy, or its virtual server in IPVS. list: somebody asked the cluster. */
   by: z.enum(["rule", "list"]),
   /** It was seen that kube-proxy does not hold it: it is too new for that (it jumps to KUBE-EXT-), or all that listens was listed. */
   sure: z.boolean(),
@@ -47,10 +47,13 @@ interface Sources {
   readonly socket?: { rows: readonly (Socket & Row)[]; shown: readonly { protocol: string; listening: boolean; port?: number }[] };
   readonly lsof?: { connections: readonly (Row & { program: string; state: string; port: number; peerPort: number })[] };
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
-  readonly address?: { rows: readonly { address: string }[] };
+  readonly address?: { rows: readonly { address: string; interface?: string }[] };
+  readonly ipvs?: { services: readonly (Row & { protocol: string; address: string; port?: number })[] };
   readonly "cluster-service"?: { nodePorts: readonly (Row & { protocol: string; port: number })[] };
 }
 
+/** Virtual servers with lower ports on the node's own addresses are external IPs, or somebody else's. */
+const USUAL_NODE_PORTS = 30_000;
 /** More rows of a kind than this prove nothing more. */
 const MAX_ROWS = 500;
 const isKubeProxy = (process: string | undefined): boolean => process !== undefined && /^(?:kube-proxy|k3s)/.test(process);
@@ -58,10 +61,10 @@ const isKubeProxy = (process: string | undefined): boolean => process !== undefi
 export const nodePort = defineDerivedFact<NodePorts>({
   id: "node-port",
   title: "NodePorts that outgoing connections of the node may take, and connections that sit on one",
-  from: ["sysctl", "iptables", "nft", "socket", "lsof", "conntrack", "address", "cluster-service"],
-  optional: ["nft", "socket", "lsof", "conntrack", "address", "cluster-service"],
+  from: ["sysctl", "iptables", "nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
+  optional: ["nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
   // rows of these only ever add a connection, or show that a port is held
-  inPart: ["socket", "lsof", "conntrack", "address", "cluster-service"],
+  inPart: ["socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
   schema: NodePorts,
   // in its nftables mode kube-proxy needs no iptables
   enough: (values, whole) => ["sysctl", "nft"].every((id) => whole.has(id)) && hasNftProxy((values as Sources).nft),
@@ -98,6 +101,10 @@ function portsOf(sources: Sources): Port[] {
   }
   // in its nftables mode it never held them
   for (const { port, protocol, row } of sources.nft === undefined ? [] : nftNodePorts(sources.nft)) add(row, port, protocol, "rule", true);
+  // cluster IPs, and those of load balancers, are on kube-ipvs0
+  const own = new Set((sources.address?.rows ?? []).flatMap((row) => (row.interface === undefined || row.interface === "kube-ipvs0" ? [] : [row.address])));
+  const isNodePort = (address: string, port: number | undefined): port is number => port !== undefined && port >= USUAL_NODE_PORTS && own.has(address);
+  for (const row of sources.ipvs?.services ?? []) if (isNodePort(row.address, row.port)) add(row, row.port, row.protocol, "rule", listed);
   for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", false);
   return [...ports.values()];
 }

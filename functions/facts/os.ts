@@ -37,6 +37,9 @@ const RELEASE = /^\d{1,3}\.\d{1,5}[!-~]{0,100}$/;
 const MACHINE = /^(?:x86_64|i[3-6]86|amd64|aarch64\w*|arm\w{1,12}|ppc64\w*|s390x?|riscv64|mips\w*|loongarch64|unknown)$/;
 // Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org) (gcc-12 …) #1 SMP …
 const PROC_VERSION = /^Linux version (\d[!-~]{1,100}) [^#]{0,1000}(#\d.*)$/;
+//          Kernel: Linux 4.19.0-27-amd64   among other fields of the same form
+const FIELD = /^[A-Z][A-Za-z /-]{1,40}: (.{0,400})$/;
+const KERNEL_FIELD = /^Kernel: Linux (\d[!-~]{1,100})$/;
 
 export const os = defineFact({
   id: "os",
@@ -50,6 +53,7 @@ export const os = defineFact({
     ) {
       return /[ra]/.test(letters(argv)) ? { format: "uname", complete: true, scope: "kernel", rank: letters(argv).includes("a") ? 3 : 1 } : undefined;
     }
+    if (argv[0] === "hostnamectl" && /^(?:status)?$/.test(argv.slice(1).join(" "))) return { format: "hostnamectl", complete: true, scope: "kernel", rank: 0 };
     if (argv[0] !== "cat") return undefined;
     const files = argv.slice(1);
     if (files.length === 1 && files[0] === "/proc/version") return { format: "proc-version", complete: true, scope: "kernel", rank: 2 };
@@ -62,9 +66,14 @@ export const os = defineFact({
     if (view.format === "os-release") return unparsed.with({ releases: releaseOf(text, unparsed), kernels: [] });
     const kernels: Kernel[] = [];
     for (const { line, text: content } of lines(text)) {
-      const kernel = view.format === "uname" ? unameOf(content.trimStart(), letters(argv)) : procVersionOf(content.trimStart());
-      if (kernel !== undefined) kernels.push({ line, ...kernel });
-      else if (!isPromptLine(content)) unparsed.add(line, content);
+      const found =
+        view.format === "uname"
+          ? unameOf(content.trimStart(), letters(argv))
+          : view.format === "hostnamectl"
+            ? hostnamectlOf(content.trim())
+            : procVersionOf(content.trimStart());
+      if (found !== undefined) kernels.push({ line, ...found });
+      else if (!isPromptLine(content) && !(view.format === "hostnamectl" && FIELD.test(content.trim()))) unparsed.add(line, content);
     }
     return unparsed.with({ releases: [], kernels });
   },
@@ -115,6 +124,11 @@ function unameOf(content: string, asked: string): Omit<Kernel, "line"> | undefin
   while (words.length > 0 && MACHINE.test(words.at(-1) as string)) machine = words.pop();
   if (words.length > 0 && !has("v")) return undefined;
   return { release, ...(machine === undefined ? {} : { machine }), ...(words.length === 0 ? {} : { version: words.join(" ") }) };
+}
+
+function hostnamectlOf(content: string): Omit<Kernel, "line"> | undefined {
+  const release = KERNEL_FIELD.exec(content)?.[1];
+  return release === undefined || !RELEASE.test(release) ? undefined : { release };
 }
 
 function procVersionOf(content: string): Omit<Kernel, "line"> | undefined {

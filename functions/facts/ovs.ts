@@ -221,6 +221,9 @@ function readShow(text: string, value: Ovs, unparsed: UnparsedLines): void {
   }
 }
 
+/** The answer about a port that is no bond, of which collectors ask all the same. */
+const NO_BOND = /^no such bond$|^ovs-appctl: \S{1,300}: server returned an error$/;
+
 function readBondShow(text: string, argv: readonly string[], value: Ovs, unparsed: UnparsedLines): void {
   let bond: Ovs["bonds"][number] | undefined;
   let member: Ovs["members"][number] | undefined;
@@ -244,7 +247,7 @@ function readBondShow(text: string, argv: readonly string[], value: Ovs, unparse
     const lacp = BOND_LACP.exec(content)?.[1];
     const row = BOND_MEMBER.exec(content);
     if (bond === undefined) {
-      if (!isPromptLine(content)) unparsed.add(line, raw);
+      if (!NO_BOND.test(content) && !isPromptLine(content)) unparsed.add(line, raw);
     } else if (mode !== undefined) bond.mode = mode;
     else if (lacp !== undefined) bond.lacp = lacp;
     else if (active !== null) {

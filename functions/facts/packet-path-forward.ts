@@ -23,6 +23,8 @@ export const ForwardChain = z.object({
 
 /** Chains that by themselves accept no new connection of a pod. */
 const OTHERS = /^(?:DOCKER|DOCKER-.{1,40}|KUBE-(?:FORWARD|SERVICES|EXTERNAL-SERVICES|PROXY-FIREWALL|NODEPORTS))$/;
+/** Docker leaves this one to people, who accept there what Docker does not know. */
+const USERS = "DOCKER-USER";
 const LOGS = /^(?:LOG|NFLOG)$/;
 /** Of packets to the pods; of others they may be what drops them, and not the policy. Weave's policy accepts only what is for a pod. */
 const REFUSES = /^(?:DROP|REJECT|WEAVE-NPC)$/;
@@ -37,9 +39,17 @@ export function forwardChains(iptables: Iptables | undefined): z.infer<typeof Fo
     const { family, backend, complete } = chain;
     const inside = rows.filter((row) => row.family === family && row.backend === backend);
     const kubeProxy = inside.some((row) => row.target === "KUBE-FORWARD");
-    const opening = inside.filter(mayAccept).length;
+    const unseen = iptables?.chains.every((other) => other.name !== USERS || other.family !== family || other.backend !== backend) ?? true;
+    const opening = inside.filter((row, i) => mayAccept(row) || (unseen && row.target === USERS && keepsSome(row, inside[i + 1]))).length;
     return { ...placed(chain), family, backend, complete, rules: inside.length, opening, kubeProxy, ...present({ policy: chain.policy }) };
   });
+}
+
+/** More packets went into the chain that a rule jumps to than came to the next rule: it accepts some. What it drops would be missing as well, and is no more for the policy. */
+function keepsSome(row: IptablesRow, next: IptablesRow | undefined): boolean {
+  const all = ({ inInterface, outInterface, states, protocol, source, destination }: IptablesRow): boolean =>
+    inInterface === undefined && outInterface === undefined && states.length === 0 && protocol === "all" && source === undefined && destination === undefined;
+  return next !== undefined && all(row) && all(next) && (next.packets ?? Infinity) < (row.packets ?? 0);
 }
 
 function mayAccept({ target = "", inInterface = "", outInterface = "", outInterfaceNegated, states, statesNegated }: IptablesRow): boolean {

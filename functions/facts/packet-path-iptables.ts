@@ -81,7 +81,7 @@ export function compile(row: IptablesRow, isChain: (name: string) => boolean, ip
     row,
     steps(flow, marks): readonly Step[] {
       ready ??= {
-        conditions: [...fieldConditions(row), ...(isText(row.spec) ? optionConditions(row, ipset) : listedConditions(row))],
+        conditions: [...fieldConditions(row), ...(isText(row.spec) ? optionConditions(row, ipset) : listedConditions(row)), ...cutConditions(row)],
         action: actionOf(row, isChain),
       };
       let doubt: Doubt | undefined;
@@ -94,6 +94,10 @@ export function compile(row: IptablesRow, isChain: (name: string) => boolean, ip
     },
   };
 }
+
+/** A rule that refuses packets, and may ask for more than what was seen of its line. */
+const cutConditions = ({ cut, target = "" }: IptablesRow): Condition[] =>
+  cut === true && (target === "DROP" || target === "REJECT") ? [() => "the end of its line was cut"] : [];
 
 /** True for the text of a rule (`-i eth0 -j DROP`), false for a row of `iptables -L`. */
 const isText = (spec: string): boolean => spec === "" || spec.startsWith("-") || spec.startsWith("! -");
@@ -322,9 +326,12 @@ function actionOf(row: IptablesRow, isChain: (name: string) => boolean): Action 
       return { kind: "unknown", doubt: `${target} hands the packet to a program` };
     default:
       if (isChain(target)) return { kind: "jump", chain: target };
-      return PASSING.has(target) ? { kind: "none" } : { kind: "unknown", doubt: `what ${target} does is not known` };
+      if (PASSING.has(target)) return { kind: "none" };
+      return { kind: "unknown", doubt: `what ${target} does is not known`, ...(NEVER_ACCEPTS.test(target) ? { neverAccepts: true } : {}) };
   }
 }
+/** Chains of kube-proxy that may refuse a packet of a probe, and accept none: health check ports are no probe's. */
+const NEVER_ACCEPTS = /^KUBE-(?:FIREWALL|PROXY-FIREWALL|NODEPORTS|NODE-PORT|EXTERNAL-SERVICES|SERVICES)$/;
 /** Targets behind which the next rule is looked at. */
 const PASSING = new Set(
   "LOG NFLOG ULOG TRACE TCPMSS CLASSIFY DSCP TOS TTL HL CHECKSUM SET CONNSECMARK SECMARK AUDIT RATEEST ACCOUNT IDLETIMER LED TEE ECN TCPOPTSTRIP HMARK".split(

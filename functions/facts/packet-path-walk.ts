@@ -8,6 +8,8 @@ export interface Action {
   readonly chain?: string;
   /** Of unknown: what is not known of it. */
   readonly doubt?: Doubt;
+  /** Of unknown: whatever it does, it accepts nothing. */
+  readonly neverAccepts?: true;
   readonly marks?: (marks: Marks) => Marks;
 }
 
@@ -133,8 +135,22 @@ export function overall(decisions: readonly Decision[]): Decision | undefined {
   return [...decisions].sort((a, b) => weight(b) - weight(a))[0];
 }
 
-function walkBase(base: BaseChain, flow: Flow, marks: Marks, skip: Skip): { decision: Decision; after: Marks } {
-  const { outcomes, falls, blockers } = new Walker(base, flow, skip).walk(base.name, marks, 0);
+interface Based {
+  readonly decision: Decision;
+  readonly after: Marks;
+}
+
+/** Where it is in doubt because of chains that were not seen and accept nothing, what comes behind them decides if it drops: the packet does not get through, whatever they do. */
+function walkBase(base: BaseChain, flow: Flow, marks: Marks, skip: Skip): Based {
+  const walker = new Walker(base, flow, skip);
+  const seen = walkWith(walker, base, marks);
+  if (seen.decision.verdict !== "undetermined" || !walker.metNeverAccepts) return seen;
+  const behind = walkWith(new Walker(base, flow, skip, true), base, marks);
+  return weight(behind.decision) === 2 ? behind : seen;
+}
+
+function walkWith(walker: Walker, base: BaseChain, marks: Marks): Based {
+  const { outcomes, falls, blockers } = walker.walk(base.name, marks, 0);
   const all = new Map(outcomes);
   if (falls !== undefined) {
     const kind = base.policy;
@@ -172,13 +188,17 @@ class Walker {
   readonly #base: BaseChain;
   readonly #flow: Flow;
   readonly #skip: Skip;
+  /** Chains that accept nothing are passed. */
+  readonly #passing: boolean;
   readonly #memo = new Map<string, Walk | "open">();
   #steps = 0;
+  metNeverAccepts = false;
 
-  constructor(base: BaseChain, flow: Flow, skip: Skip) {
+  constructor(base: BaseChain, flow: Flow, skip: Skip, passing = false) {
     this.#base = base;
     this.#flow = flow;
     this.#skip = skip;
+    this.#passing = passing;
   }
 
   /** One chain, entered with these marks. Each chain is walked once per marks. */
@@ -221,6 +241,10 @@ class Walker {
       if (this.#skip.has(rule.row)) continue;
       const steps = rule.steps(this.#flow, marks);
       if (steps.length === 0) continue;
+      if (steps.every(({ action }) => action.neverAccepts === true)) {
+        this.metNeverAccepts = true;
+        if (this.#passing) continue;
+      }
       const sure = steps.length === 1 && steps[0]?.answer === true;
       let falls: Marks | undefined = sure ? undefined : marks;
       const join = (more: Marks | undefined): void => {

@@ -73,6 +73,8 @@ const PodPath = z.object({
   claims: z.array(Claim),
   /** Routes on one device to several addresses of the node's own range: Calico gives a pod one, and no list of pods says whose the others are. */
   crowded: z.array(z.object({ line: z.int(), address: z.string(), interface: z.string() })),
+  /** Pods of this node that were made seconds ago: their devices may have no carrier yet. */
+  starting: z.array(z.object({ line: z.int(), name: z.string() })),
 });
 type PodPath = z.infer<typeof PodPath>;
 
@@ -98,7 +100,10 @@ interface Sources {
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly fdb?: { rows: readonly (Fdb["rows"][number] & Row)[] };
   readonly "workload-endpoint"?: { rows: readonly (WorkloadEndpoint & Row)[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { status: string; address?: string; node?: string; own?: boolean })[] };
+  readonly "cluster-pod"?: {
+    rows: readonly (Row & { name: string; status: string; address?: string; node?: string; own?: boolean; alike?: boolean; age?: number })[];
+    listings: readonly Row[];
+  };
 }
 
 export const podPath = defineDerivedFact<PodPath>({
@@ -109,13 +114,18 @@ export const podPath = defineDerivedFact<PodPath>({
   optional: ["pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint"],
   inPart: ["arping", "fdb", "workload-endpoint"],
   schema: PodPath,
+  // all pods of this node were listed: what is missing are those of others
+  enough(values, whole) {
+    const { "cluster-pod": pods, "pod-event": events } = values as Sources;
+    return ["route", "link", "neighbor"].every((id) => whole.has(id)) && (events === undefined || whole.has("pod-event")) && (pods?.listings.length ?? 0) > 0;
+  },
   derive(values) {
     const sources = values as Sources;
     const { route, link, neighbor } = sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const entries = new Map<string, (Neighbor & Row)[]>();
     for (const row of neighbor?.rows ?? []) {
-      if (row.proxy || row.family !== "ipv4") continue;
+      if (row.proxy || row.address.startsWith("fe80:")) continue;
       const known = entries.get(row.address);
       if (known === undefined) entries.set(row.address, [row]);
       else known.push(row);
@@ -130,7 +140,7 @@ export const podPath = defineDerivedFact<PodPath>({
       else known.push(row);
     }
     const endpoints = Map.groupBy(sources["workload-endpoint"]?.rows ?? [], (row) => row.address);
-    const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [], claims: [], crowded: [] };
+    const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [], claims: [], crowded: [], starting: [] };
     for (const row of sources["pod-event"]?.rows ?? []) {
       if (REFUSAL.test(row.message)) result.refusals.push({ ...placeOf(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
     }
@@ -168,6 +178,9 @@ export const podPath = defineDerivedFact<PodPath>({
       }
     }
     Object.assign(result, claimsOf(sources, result.routes));
+    for (const row of sources["cluster-pod"]?.rows ?? []) {
+      if (row.own === true && STARTS.test(row.status) && (row.age ?? START) < START) result.starting.push({ ...placeOf(row), name: row.name });
+    }
     nameHeir(link?.rows ?? [], result.routes);
     const rivals = rivalsOf(entries);
     for (const row of link?.rows ?? []) {
@@ -209,7 +222,7 @@ function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "c
     (pod) => pod.address,
   );
   // a list without this node's own pods may call it by another name
-  const known = [...pods.values()].some((rows) => rows.some(({ own }) => own === true));
+  const known = [...pods.values()].some((rows) => rows.some(({ own, node }) => own === true && node !== undefined));
   const ranges = new Map((sources.route?.rows ?? []).flatMap((row) => (isRange(row) ? [[keyOf(row.prefix, 0), row] as const] : [])));
   const rangeOf = ({ address }: { address: string }): (Route & Row) | undefined =>
     LENGTHS.map((length) => ranges.get(keyOf(address, length))).find((row) => row !== undefined);
@@ -221,7 +234,10 @@ function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "c
     return rows.flatMap((row): PodPath["claims"] => {
       const { address, interface: name } = row;
       const named = pods.get(address) ?? [];
-      const pod = known && named.every(({ own }) => own === false) ? named.find(({ status }) => status === "Running") : undefined;
+      const elsewhere = named.every(({ own }) => own === false);
+      // of a list that was asked for this one pod the name of its node tells, where the device here is dead as well
+      const sure = known || (row.linkDown && named.every(({ alike }) => alike === true));
+      const pod = elsewhere && sure ? named.find(({ status }) => status === "Running") : undefined;
       if (pod?.node !== undefined) return [{ ...placeOf(pod), address, interface: name, holder: pod.node, by: "list" }];
       const range = beside && named.length === 0 ? rangeOf(row) : undefined;
       return range?.gateway === undefined ? [] : [{ ...placeOf(range), address, interface: name, holder: range.gateway, by: "range" }];
@@ -231,6 +247,9 @@ function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "c
   return { claims, crowded: own.flat().map((row) => ({ ...placeOf(row), address: row.address, interface: row.interface })) };
 }
 
+/** How kubectl calls a pod whose containers do not run yet, and for how many seconds that is no wonder. */
+const STARTS = /^(?:Pending|ContainerCreating|PodInitializing|Init:.{1,20})$/;
+const START = 60;
 /** Pods that are over, whose address another one may have by now. */
 const ENDED = /^(?:Completed|Succeeded|Failed|Error|Evicted)$/;
 /** How long the prefixes of Calico's ranges of a node are: 26 unless somebody chose another length. */

@@ -255,6 +255,9 @@ const CRI =
 const DOCKER = /^[0-9a-f]{8,64}\s+(\S{1,400})\s+["“].{0,200}?["”]\s+.{1,40}?\s(Up|Exited|Created|Restarting|Paused|Dead|Removal)\b.*?\s(\S{1,300})$/;
 const DOCKER_STATES: Readonly<Record<string, string>> = { up: "running", removal: "removing" };
 
+/** What crictl says of its own settings, mostly that it had to try several sockets. Errors are no remarks. */
+const REMARK = /^(?:WARN\[\d{1,6}\] |time="[^"]{1,40}" level=(?:warning|info) msg="|W\d{4} \d\d:\d\d:\d\d\.\d{1,9} )/;
+
 function readContainers(text: string, format: string, unparsed: UnparsedLines): Container[] {
   const containers: Container[] = [];
   for (const { line, text: raw } of lines(text)) {
@@ -268,7 +271,8 @@ function readContainers(text: string, format: string, unparsed: UnparsedLines): 
       const [, image, status, name] = docker as unknown as [string, string, string, string];
       const state = status.toLowerCase();
       containers.push({ line, name, image, state: DOCKER_STATES[state] ?? state });
-    } else if (!CRI_TITLE.test(content) && !DOCKER_TITLE.test(content) && !FAILURE.test(content) && !isPrompt(raw)) unparsed.add(line, raw);
+    } else if (!CRI_TITLE.test(content) && !DOCKER_TITLE.test(content) && !FAILURE.test(content) && !REMARK.test(content) && !isPrompt(raw))
+      unparsed.add(line, raw);
   }
   return containers;
 }

@@ -3,7 +3,7 @@ import { commandLine, isPromptLine, searchOf } from "./command.ts";
 import { containerNames } from "./container-name.ts";
 import { cutInside } from "./cut-output.ts";
 import { derivedFacts } from "./derived.ts";
-import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine } from "./fact.ts";
+import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
 import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
@@ -65,7 +65,9 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   let lineCount = 0;
   const wanted = only === undefined ? undefined : withSources(only);
   const unmarked = cutInside(capture);
-  const names = nodeNames(capture);
+  const called = nodeNames(capture);
+  // a pasted text that names no node: of the nodes in it nobody knows which this is
+  const names = called.length === 0 ? undefined : called;
   const withName = containerNames(capture);
   const read = (output: Output, index: number): boolean => {
     const line = commandLine(output.argv ?? output.command);
@@ -169,7 +171,7 @@ function readOutput(
   view: Part<unknown>["view"],
   startedAt: number | undefined,
   sorted: boolean,
-  names: readonly string[],
+  names: readonly string[] | undefined,
 ): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
@@ -194,7 +196,7 @@ function readOutput(
       truncated: output.truncated,
       sorted,
       pipe,
-      names,
+      ...(names === undefined ? {} : { names }),
     };
     const parsed = parseWrapped(fact, input);
     stamp(parsed.value, index);
@@ -282,11 +284,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     return {
       id: fact.id,
       status: "read",
-      reason: whole
-        ? ""
-        : partial === undefined
-          ? "only some of its commands were run"
-          : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
+      reason: whole ? "" : partial === undefined ? unrun(fact, parts) : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
       value,
       complete: whole,
       ...(parts.some(({ truncated }) => truncated === true) ? { truncated: true } : {}),
@@ -297,6 +295,16 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
   } catch (error) {
     return { ...none, status: "failed", reason: `netcheck could not put its outputs together: ${String(error)}` };
   }
+}
+
+/** Why a fact is not whole although each of its outputs is: the first of its commands of whose kind (the first word of the scope) there is none. */
+function unrun(fact: AnyFact, parts: readonly Part<unknown>[]): string {
+  const kind = (view: View | undefined): string | undefined => view?.scope.split(" ", 1)[0];
+  const missing = fact.commands.find(({ argv }) => {
+    const wanted = kind(fact.recognize(argv));
+    return wanted !== undefined && wanted !== "" && !parts.some(({ view }) => kind(view) === wanted);
+  });
+  return missing === undefined ? "only some of its commands were run" : `the capture holds no output of \`${brief(missing.byHand ?? missing.argv.join(" "))}\``;
 }
 
 /** A program that was run on the node, or was not there to be run. */

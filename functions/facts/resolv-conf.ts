@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
 import { isPrompt } from "./paste.ts";
 
@@ -71,6 +72,9 @@ const KIND = /^\s{0,8}"?(?:kind|apiVersion)"?\s{0,4}:/;
 const CLUSTER_DNS = /^\s{0,8}"?clusterDNS"?\s{0,4}:\s{0,4}(?:\[(.{0,400})\]?,?)?$/;
 const ITEM = /^\s{0,12}(?:-\s{1,4})?"?([^\s",]{3,64})"?,?$/;
 
+/** https://NODE:10250/configz, or by way of the API server. */
+const CONFIGZ = /\/configz$/;
+
 const FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 const SETTINGS = [
   "/var/lib/kubelet/config.yaml",
@@ -84,7 +88,10 @@ export const resolvConf = defineFact<ResolvConf>({
   title: "Nameservers of the node, and where the kubelet takes those of pods from",
   commands: [
     { argv: ["grep", "-HsE", "^[[:space:]]*(nameserver|search|domain|options)", ...FILES] },
-    { argv: ["grep", "-HsE", "-A3", '^[[:space:]]*"?(kind|resolvConf|clusterDNS)"?[[:space:]]*:|--resolv-conf', ...SETTINGS] },
+    {
+      argv: ["grep", "-HsE", "-A3", '^[[:space:]]*"?(kind|resolvConf|clusterDNS)"?[[:space:]]*:|--resolv-conf', ...SETTINGS],
+      byHand: `cat ${SETTINGS[0]}`,
+    },
   ],
   byHand: "cat /etc/resolv.conf",
   recognize(argv): View | undefined {
@@ -96,6 +103,9 @@ export const resolvConf = defineFact<ResolvConf>({
     const shown = program === "ls" ? rest.some((word) => /^-[a-zA-Z]{0,6}l[a-zA-Z]{0,6}$/.test(word)) : program === "readlink" || program === "realpath";
     if (shown && files.length > 0 && rest.every((word) => word.startsWith("-") || RESOLV.test(word)))
       return { format: "link", complete: true, scope: `link ${bare(files).join(" ")}`, rank: 1 };
+    // the kubelet's settings as they are in force, files and arguments together
+    if (rest.some((word) => CONFIGZ.test(word)) && (program === "curl" || (program === "kubectl" && rest.includes("--raw"))))
+      return { format: "configz", complete: true, scope: "kubelet configz", rank: 2 };
     if (!["cat", "grep", "head", "tail", "egrep"].includes(program ?? "")) return undefined;
     const settings = rest.filter((word) => KUBELET.test(word));
     if (files.length > 0) return { format: "files", complete: program === "cat" || isOurs(rest, 0), scope: `files ${bare(files).join(" ")}`, rank: 1 };
@@ -112,6 +122,7 @@ export const resolvConf = defineFact<ResolvConf>({
     const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [], targets: [] };
     if (view.format === "link") readTargets(text, view.scope, value, unparsed);
     else if (view.format === "resolvectl") readResolvectl(text, value, unparsed);
+    else if (view.format === "configz") readConfigz(text, value, unparsed);
     else readFiles(text, argv, view.format, value, unparsed);
     return unparsed.with(value);
   },
@@ -241,6 +252,21 @@ function readSetting(content: string, file: string, line: number, value: ResolvC
     return inline.trim() === "" ? row : undefined;
   } else if (KIND.test(content)) needed();
   return undefined;
+}
+
+/** `{"kubeletconfig":{"clusterDNS":["10.96.0.10"],"resolvConf":"/etc/resolv.conf",…}}` */
+function readConfigz(text: string, value: ResolvConf, unparsed: UnparsedLines): void {
+  for (const { value: given, line, text: quote } of jsonElements(text.trimStart().startsWith("[") ? "" : `[${text}]`, unparsed)) {
+    const settings = given["kubeletconfig"] as Record<string, unknown> | undefined;
+    if (typeof settings !== "object" || settings === null) {
+      unparsed.add(line, quote);
+      continue;
+    }
+    const resolvConf = asString(settings["resolvConf"]);
+    value.kubelet.push(Object.assign({ line, file: "configz", whole: true, ...(resolvConf === undefined ? {} : { resolvConf }) }, { text: quote }));
+    for (const address of asStrings(settings["clusterDNS"]))
+      if (readFamily(address, "ipv4") !== undefined) value.clusterDns.push(Object.assign({ line, file: "configz", address }, { text: quote }));
+  }
 }
 
 // Link 2 (eth0)   Global   then   Current DNS Server: …   DNS Servers: 10.1.0.2 10.1.0.3   and one more server a line

@@ -63,7 +63,7 @@ export const routeAnswer = defineFact({
   schema: Answers,
   // "RTNETLINK answers: Network is unreachable" is an answer without a route
   answered: () => true,
-  parse({ text, argv }) {
+  parse({ text, stderr, argv }) {
     const unparsed = new UnparsedLines();
     const rows: Answer[] = [];
     const refusals: Refusal[] = [];
@@ -76,6 +76,11 @@ export const routeAnswer = defineFact({
       else if (input !== undefined && previous?.line === line - 1) previous.inputInterface = input;
       else if (asked !== undefined && REFUSED.test(content)) refusals.push({ line, reason: REFUSED.exec(content)?.[1] ?? "", ...asked });
       else if (content.trim() !== "" && !FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+    }
+    // on standard error, where the two were kept apart
+    for (const { line, text: content } of lines(rows.length + refusals.length > 0 ? "" : stderr.slice(0, 2000))) {
+      const reason = REFUSED.exec(content)?.[1];
+      if (reason !== undefined && asked !== undefined) refusals.push(Object.assign({ line, reason, ...asked }, { text: content.trim().slice(0, 400) }));
     }
     return unparsed.with({ rows, refusals });
   },

@@ -282,11 +282,32 @@ function podsOf(routes: readonly (Route & Row)[], addresses: readonly (Address &
     if (length === width && row.gateway === undefined && isPodInterface(row.interface, links)) add(row.prefix.split("/")[0] as string, row.interface, row);
     // The node's own part of Cilium's range names the node's own address there as the gateway and source.
     const own = row.interface === "cilium_host" && row.source !== undefined && length > 0 && length < width && within(row.source, row.prefix);
-    const bridged = isConnected(row, addresses) && links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
-    if (own || bridged) add(inside(row.prefix, taken), row.interface, row);
+    // a bridge that nobody but a CNI makes has pods, also where its ports were not listed
+    const ported = links.some((link) => link.master === row.interface && isPodInterface(link.interface, links));
+    const bridged =
+      isConnected(row, addresses) && (ported || (/^(?:cni0|cbr0|kube-bridge)$/.test(row.interface) && !links.some((link) => link.master !== undefined)));
+    if (!own && !bridged) continue;
+    add(inside(row.prefix, taken), row.interface, row);
+    // other tables may lead a part of them elsewhere
+    for (const part of partsOf(row, routes, links)) add(inside(part.prefix, taken), row.interface, row);
   }
   return [...pods.values()];
 }
+
+/** Routes of other tables than main for a part of this one's range, which do not lead to a pod's interface. */
+function partsOf(range: Route, routes: readonly (Route & Row)[], links: readonly (Link & Row)[]): Route[] {
+  const length = prefixBits(range.prefix)?.length ?? 0;
+  const isPart = (row: Route): boolean =>
+    !usual(row.table) &&
+    row.type !== "local" &&
+    row.type !== "throw" &&
+    row.interface !== range.interface &&
+    (prefixBits(row.prefix)?.length ?? 0) > length &&
+    within(row.prefix.split("/")[0] as string, range.prefix) &&
+    !(row.interface !== undefined && isPodInterface(row.interface, links));
+  return routes.filter(isPart).slice(0, MAX_PARTS);
+}
+const MAX_PARTS = 20;
 
 /**
  * An address in the prefix that is none of `taken`, the node's own: the third one, which is no network, gateway or first pod by convention, or one of those

@@ -78,7 +78,7 @@ interface Sources {
     servers: readonly (Row & { address: string; forward?: string; serviceAddress: string; servicePort?: number })[];
   };
   readonly "kube-proxy"?: { modes: readonly (Row & { mode: string; source: "endpoint" | "config" })[] };
-  readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
+  readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[]; searches: readonly { text: string }[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
@@ -144,7 +144,9 @@ function replacedBy(sources: Sources, whole: ReadonlySet<string>): Mode | undefi
   const component = sources["cilium-status"]?.components.find((row) => row.name === "KubeProxyReplacement" && REPLACES.test(row.value));
   const processes = sources.process?.rows ?? [];
   const told = (sources["kube-proxy"]?.modes ?? []).length > 0 || (sources["agent-log"]?.rows ?? []).some((row) => row.unit === "kube-proxy");
-  const alone = !told && (processes.length === 0 || whole.has("process")) && !processes.some((row) => PROXIES.test(row.command));
+  // `ps -ef | grep kube-proxy`: it would have been shown
+  const searched = sources.process?.searches.some(({ text }) => "kube-proxy".includes(text)) ?? false;
+  const alone = !told && (processes.length === 0 || searched || whole.has("process")) && !processes.some((row) => PROXIES.test(row.command));
   return component === undefined || !alone ? undefined : { ...placed(component), mode: "cilium", source: "status" };
 }
 
@@ -160,11 +162,11 @@ function modesOf(sources: Sources, jumps: readonly (IptablesRow & Row)[], sets: 
     if (mode !== undefined && /^(?:kube-proxy|hyperkube|k3s|k3s-server|k3s-agent|kubelite)/.test(row.command))
       modes.push({ ...placed(row), mode, source: "process" });
   }
-  // of a log the newest word counts: the youngest, else the last
+  // of a log the newest word counts: the youngest, else the last. A line of which nobody knows the age may be of a former container
   let newest: { row: Row; mode: string; age: number } | undefined;
   for (const row of sources["agent-log"]?.rows ?? []) {
     const mode = LOGGED.exec(row.message)?.[1];
-    const age = row.age ?? 0;
+    const age = row.age ?? Number.POSITIVE_INFINITY;
     if (mode !== undefined && (newest === undefined || age <= newest.age)) newest = { row, mode, age };
   }
   if (newest !== undefined) modes.push({ ...placed(newest.row), mode: newest.mode, source: "log" });
@@ -296,6 +298,11 @@ function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly
     if (endpoint !== undefined && address !== undefined && !served.has(endpoint) && (listed.has(address) || KUBELETS.has(row.unit) || besideNode(address)))
       add(row, address, "log");
   }
-  if (knowsOwn) for (const row of sources.neighbor?.rows ?? []) if (row.interface !== INTERFACE && row.mac !== undefined) add(row, row.address, "neighbor");
+  // a machine that has another address, too, may only announce this one for a load balancer (MetalLB, kube-vip)
+  const neighbors = (sources.neighbor?.rows ?? []).filter((row) => row.interface !== INTERFACE && row.mac !== undefined && row.family === "ipv4");
+  const announced = (mac: string | undefined): boolean => neighbors.filter((row) => row.mac === mac).length > 1;
+  if (knowsOwn)
+    for (const row of sources.neighbor?.rows ?? [])
+      if (row.interface !== INTERFACE && row.mac !== undefined && !announced(row.mac)) add(row, row.address, "neighbor");
   return proofs;
 }

@@ -71,7 +71,13 @@ const VALUES = /^(?:sudo )?cat ((?:\/(?:proc\/sys|sys)\/[\w.*{},/-]{1,200} ?){1,
  * can tell which printed what.
  */
 export function eachCommand(output: Output): readonly Output[] {
-  if (output.argv !== undefined) return [output];
+  if (output.argv !== undefined) {
+    const line = scriptOf(output.argv);
+    const parts = line === undefined ? [] : eachCommand({ ...output, argv: undefined, command: line });
+    return parts.length > 1 ? parts : [output];
+  }
+  const turns = turnsOf(output);
+  if (turns !== undefined) return turns.flatMap(eachCommand);
   const commands = commandsOf(output.command);
   const silent = commands.length > 1 ? commands.filter(printsNothing) : [];
   if (silent.length > 0) {
@@ -91,6 +97,15 @@ export function eachCommand(output: Output): readonly Output[] {
   }));
 }
 
+/** The line that a person would type for the words of a command which hands several ones to a shell (`["nsenter", "-t", "1", "-n", "sh", "-c", "ip rule; ip route"]`). */
+function scriptOf(argv: readonly string[]): string | undefined {
+  const [program = "", option = "", script = ""] = argv.slice(-3);
+  const before = argv.slice(0, -1);
+  if (!/^(?:\S{0,40}\/)?(?:ba|da|a|z|k)?sh$/.test(program) || !/^-[a-z]{0,3}c$/.test(option) || !/[;&]/.test(script)) return undefined;
+  const quote = script.includes("'") ? '"' : "'";
+  return script.includes(quote) || !before.every((word) => /^[\w@%+=:,./-]{1,200}$/.test(word)) ? undefined : `${before.join(" ")} ${quote}${script}${quote}`;
+}
+
 /** True of what only restarts something: what stands below it was printed by the others. */
 export const printsNothing = (command: string): boolean => {
   const readers = readersOf(command);
@@ -98,6 +113,85 @@ export const printsNothing = (command: string): boolean => {
 };
 /** Except what systemctl says of a failure. */
 const FAILED = /^(?:Failed to (?:re|try-re|force-re)|Job for \S{1,200} failed|Unit \S{1,200} not (?:found|loaded))/m;
+
+/** `for i in eth0 eth1; do echo "== $i"; ethtool -S $i; done` */
+const FOR =
+  /^\s{0,8}for\s{1,8}(\w{1,40})\s{1,8}in\s{1,8}([^;\n]{1,2000}?)\s{0,8}[;\n]\s{0,8}do\s{1,8}(.{1,2000}?)\s{0,8}[;\n]\s{0,8}done(?:\s{0,8}(?:2>&1|2>\/dev\/null|\|\s{0,4}tee(?:\s-a)?\s[\w./-]{1,100}|;))*\s{0,8}$/s;
+/** The words of a loop that are a pattern or another command's output: which they were is told by the headings alone. */
+const EXPANDED = /[$`*?[{]/;
+/** A loop over more is no person's. */
+const MAX_TURNS = 200;
+
+/** What a turn of a loop over names runs, some word in the place of the variable. Empty if the command is no such loop. */
+export function commandsOfTurn(line: string): readonly string[] {
+  const [, variable, , body = ""] = FOR.exec(inQuotes(line)?.inner ?? line) ?? [];
+  if (variable === undefined) return [];
+  return commandsOf(body.replaceAll(/\n/g, ";")).map((command) => command.replaceAll(usesOf(variable), () => TURN));
+}
+
+const usesOf = (variable: string): RegExp => new RegExp(`\\$(?:${variable}\\b|\\{${variable}\\})`, "g");
+
+/**
+ * What a loop over names printed, as an output of each turn with the name in the place of the variable, where an `echo` in the loop says which turn it is; of a loop that asks the
+ * same again the first and the last turn. Undefined if the command is no such loop, or the headings are not there: which answer is whose nobody knows then.
+ */
+function turnsOf(output: Output): readonly Output[] | undefined {
+  const quoted = inQuotes(output.command);
+  if (quoted !== undefined) {
+    const { before, quote } = quoted;
+    return turnsOf({ ...output, command: quoted.inner })?.map((turn) => ({ ...turn, command: `${before}${quote}${turn.command}${quote}` }));
+  }
+  const [, variable, among = "", body = ""] = FOR.exec(output.command) ?? [];
+  if (variable === undefined) return undefined;
+  const commands = commandsOf(body.replaceAll(/\n/g, ";"));
+  const uses = usesOf(variable);
+  const heading = commands.map((command) => headingOf(command, uses)).find((pattern) => pattern !== undefined);
+  const rest = commands.filter((command) => words(command)[0] !== "echo");
+  if (heading === undefined || rest.length === 0) return undefined;
+  const named = EXPANDED.test(among) ? undefined : new Set(words(among));
+  const lines = output.text.split("\n");
+  const starts = lines.flatMap((line, at) => {
+    const name = heading.exec(line.trim())?.[1];
+    return name === undefined || !(named?.has(name) ?? (!heading.source.startsWith("^(") || /[A-Za-z]/.test(name))) ? [] : [{ name, at }];
+  });
+  if (starts.length === 0 || starts.length > MAX_TURNS || new Set(starts.map(({ name }) => name)).size < starts.length) return undefined;
+  if (starts.some(({ name }) => rest.some((command) => isOfOthers(command, uses, name)))) return undefined;
+  // `for i in 1 2; do echo run $i; nstat -asz; sleep 10; done`: the same again
+  const again = !rest.some((command) => command.search(uses) !== -1);
+  return starts.flatMap(({ name, at }, i) => {
+    if (again && i !== 0 && i !== starts.length - 1) return [];
+    const to = starts[i + 1]?.at ?? lines.length;
+    const command = rest.map((one) => one.replaceAll(uses, () => name)).join("; ");
+    const text = `${"\n".repeat(at + 1)}${lines.slice(at + 1, to).join("\n")}${to < lines.length ? "\n" : ""}`;
+    return [{ ...output, command, text, truncated: output.truncated && i === starts.length - 1, ...(again ? { sample: i === 0 ? 1 : 2 } : {}) }];
+  });
+}
+
+/**
+ * True if the names of a loop are those of machines, clusters or containers (`ssh $n ip route`, `kubectl --context $c get nodes`): then not all turns tell of this node, and nobody knows
+ * which does. What is known to be of a container's own network may be divided.
+ */
+function isOfOthers(command: string, uses: RegExp, name: string): boolean {
+  const turn = commandLine(command.replaceAll(uses, () => name));
+  if (turn.foreign) return false;
+  const asked = commandLine(command.replaceAll(uses, TURN));
+  const count = (text: string): number => text.split(TURN).length;
+  return CLUSTER_TOOLS.has(asked.argv[0] ?? "") || count(asked.argv.join(" ")) < count(command.replaceAll(uses, TURN).replace(/\|.*$/s, ""));
+}
+const TURN = "the.turn";
+const CLUSTER_TOOLS: ReadonlySet<string> = new Set(["kubectl", "oc", "aws", "az", "gcloud", "eksctl", "talosctl", "calicoctl", "curl", "ssh"]);
+
+/** What such an `echo` prints, with the name in its place; undefined if it is none, or prints the name alone in front of something else. */
+function headingOf(command: string, uses: RegExp): RegExp | undefined {
+  const [program, ...all] = words(command);
+  const printed = (all[0] === "-e" ? all.slice(1) : all)
+    .join(" ")
+    .replaceAll(/^(?:\\n)+|(?:\\n)+$/g, "")
+    .trim();
+  const parts = printed.split(uses);
+  if (program !== "echo" || parts.length !== 2 || /^-[neE]/.test(printed) || /[$`|>\\]/.test(parts.join(""))) return undefined;
+  return new RegExp(`^${parts.map((part) => part.replaceAll(/[\\^.*+?()[\]{}|]/g, "\\$&")).join("([\\w.@:/-]{1,64})")}$`);
+}
 
 /** The lines without those that an `echo` of the command line printed (`echo; echo --- rules ---; ip rule`): blank, so that the others keep their numbers. */
 function withoutEchoes(line: string, lines: readonly string[]): readonly string[] {

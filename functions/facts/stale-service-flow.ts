@@ -26,6 +26,8 @@ const Flow = z.object({
   gone: z.boolean(),
   /** No reply has come. */
   unreplied: z.boolean(),
+  /** The table was listed twice, and nothing used the entry in between: it may just be running out. */
+  resting: z.boolean(),
 });
 /** A rule of kube-proxy for a service that has such flows, or its row in a table of endpoints: what it has now. */
 const ServiceRule = z.object({ line: z.int(), service: z.string(), port: z.int() });
@@ -80,8 +82,27 @@ function derive(sources: Sources): StaleServiceFlow {
   if (iptables?.chains.some(({ name, complete }) => name.startsWith("KUBE-") && complete) !== true)
     addListed(conntrack.rows, listedServices(sources["cluster-service"]), result);
   if (iptables !== undefined || hasNftProxy(sources.nft)) addTranslated(sources, conntrack.rows, iptables ?? { chains: [], rows: [] }, result);
+  const resting = restingOf(conntrack.rows);
+  for (const row of result.rows) row.resting = resting.has(placeOf(row));
   return result;
 }
+
+/** Seconds. A resolver asks again after five; what rests for longer has no one who waits for the answer. */
+const RESTING = 5;
+
+/**
+ * Places of the entries that nothing used between two listings: they were gone, or their timers ran on for as long as any other's. How much later the second listing was made
+ * is not known, so it is at least that long.
+ */
+function restingOf(rows: readonly (ConntrackEntry & Row)[]): ReadonlySet<string> {
+  const twice = rows.flatMap((row) =>
+    row.timeout === undefined || row.timeoutLater === undefined ? [] : [{ place: placeOf(row), later: row.timeoutLater, ran: row.timeout - row.timeoutLater }],
+  );
+  const longest = twice.reduce((most, { later, ran }) => (later > 0 ? Math.max(most, ran) : most), 0);
+  return new Set(twice.flatMap(({ place, later, ran }) => (later === 0 || (ran >= RESTING && ran >= longest - 1) ? [place] : [])));
+}
+
+const placeOf = ({ output, line }: { line: number } & Row): string => `${output} ${line}`;
 
 interface Listed {
   readonly endpoints: ReadonlySet<string>;
@@ -115,7 +136,18 @@ function addListed(flows: readonly (ConntrackEntry & Row)[], services: ReadonlyM
     const listed = services.get(`${service}:${port}`) ?? services.get(`node port:${port}`);
     if (listed === undefined || listed.endpoints.has(endpoint)) continue;
     const { unreplied, source: client } = flow;
-    result.rows.push({ ...placed(flow), client, service, port, endpoint, endpointPort, endpoints: listed.endpoints.size, gone: false, unreplied });
+    result.rows.push({
+      ...placed(flow),
+      client,
+      service,
+      port,
+      endpoint,
+      endpointPort,
+      endpoints: listed.endpoints.size,
+      gone: false,
+      unreplied,
+      resting: false,
+    });
     if (!told.has(listed)) result.rules.push(...listed.rows.slice(0, 3).map((row) => ({ ...placed(row), service, port })));
     told.add(listed);
   }
@@ -146,7 +178,7 @@ function addTranslated(
     // tracked before something published the port: to the node itself, as long as packets come
     const service = services.get(key) ?? nodePort ?? (!translated && mine.has(destination) ? published : undefined);
     const gone = service === undefined && translated && flow.unreplied && networks !== undefined && isGone(networks, destination);
-    if (!gone && (service === undefined || service.endpoints.has(`${replySource}:${replySourcePort}`))) continue;
+    if (!gone && (service === undefined || service.endpoints.has(endpointOf(replySource, replySourcePort)))) continue;
     // not translated, and there is nowhere to: the service refuses it
     if (!translated && service?.endpoints.size === 0) continue;
     result.rows.push({
@@ -159,12 +191,16 @@ function addTranslated(
       endpoints: service?.endpoints.size ?? 0,
       gone,
       unreplied: flow.unreplied,
+      resting: false,
     });
     if (told.has(key)) continue;
     told.add(key);
     for (const rule of service?.rules ?? []) result.rules.push({ ...placed(rule), service: destination, port });
   }
 }
+
+/** As iptables writes it behind --to-destination: `10.244.1.2:53`, `[fd00:10:244:1::2]:53`. */
+const endpointOf = (address: string, port: number): string => `${address.includes(":") ? `[${address}]` : address}:${port}`;
 
 interface ServiceNetworks {
   /** The first two bytes of the addresses that services have. */

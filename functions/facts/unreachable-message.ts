@@ -34,16 +34,26 @@ export const unreachableMessage = defineFact({
     return PROGRAMS.test(program) ? { format: "messages", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: Messages,
-  parse({ text, argv }) {
+  // a program that has no way out fails, and says so on standard error where the two were kept apart
+  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || SAID.test(stderr.slice(0, 2000)),
+  parse({ text, stderr, argv }) {
     const rows: Message[] = [];
     const asked = argv.slice(1).join(" ").slice(0, 1000);
     const ipv6Asked = argv.includes("-6") || (IPV6.test(asked) && !IPV4.test(asked));
-    // what else these programs print is about other things
-    for (const { line, text: content } of lines(text)) {
-      if (content.length > 1000 || !SAID.test(content)) continue;
+    const messageOf = ({ line, text: content }: { line: number; text: string }): Message | undefined => {
+      if (content.length > 1000 || !SAID.test(content)) return undefined;
       const ipv4 = IPV4.test(content) || (!IPV6.test(content) && IPV4.test(asked));
       const family = ipv4 ? "ipv4" : ipv6Asked || IPV6.test(content) ? "ipv6" : argv.includes("-4") ? "ipv4" : "unknown";
-      rows.push({ line, program: argv[0] ?? "", family });
+      return { line, program: argv[0] ?? "", family };
+    };
+    // what else these programs print is about other things
+    for (const line of lines(text)) {
+      const row = messageOf(line);
+      if (row !== undefined) rows.push(row);
+    }
+    for (const line of lines(rows.length > 0 ? "" : stderr.slice(0, 2000))) {
+      const row = messageOf(line);
+      if (row !== undefined) rows.push(Object.assign(row, { text: line.text.trim().slice(0, 400) }));
     }
     return new UnparsedLines().with({ rows });
   },

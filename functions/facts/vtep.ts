@@ -36,6 +36,8 @@ const Vtep = z.object({
   ownDestination: z.boolean(),
   /** State of the destination's neighbour entry on the network below, where it is a neighbour. */
   destinationState: z.string().optional(),
+  /** What the cluster says of the node with that address: "Ready", "NotReady", …; "unlisted" where all nodes were listed with their addresses, and none has it. */
+  destinationStatus: z.string().optional(),
   /** The MAC is also that of another gateway of this device and family. */
   shared: z.boolean(),
   /**
@@ -51,7 +53,7 @@ const Step = z.object({
   interface: z.string(),
   /** Of the gateway. */
   gateway: z.string(),
-  kind: z.enum(["neighbor", "fdb", "underlay"]),
+  kind: z.enum(["neighbor", "fdb", "underlay", "node"]),
 });
 const Vteps = z.object({ rows: z.array(Vtep), devices: z.array(Device), steps: z.array(Step) });
 type Vteps = z.infer<typeof Vteps>;
@@ -64,6 +66,7 @@ interface Sources {
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly fdb?: Fdb;
   readonly address?: { rows: readonly (Address & Row)[] };
+  readonly "cluster-node"?: { rows: readonly (Row & { status: string; internalAddress?: string })[] };
 }
 
 /** Names that CNIs give to VXLAN devices whose entries they keep themselves: without `ip -d link` the name tells the kind. */
@@ -74,13 +77,18 @@ const UNRESOLVED = new Set(["FAILED", "INCOMPLETE"]);
 export const vtep = defineDerivedFact<Vteps>({
   id: "vtep",
   title: "Other ends of VXLAN devices: gateway, MAC, node",
-  from: ["link", "route", "neighbor", "fdb", "address"],
+  from: ["link", "route", "neighbor", "fdb", "address", "cluster-node"],
+  // nobody asks the cluster on a node
+  optional: ["cluster-node"],
+  inPart: ["cluster-node"],
   schema: Vteps,
   derive(values, whole) {
     const { link, route, neighbor, fdb, address } = values as Sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const names = devicesOf(values as Sources);
     const own = new Set((address?.rows ?? []).map((row) => row.address));
+    // a listing that has `lo` was one of all addresses, even if its end is missing
+    const listed = new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : [])));
     const seen = new Set((fdb?.listings ?? []).map((row) => row.interface));
     const entries = new Map<string, Fdb["rows"][number]>();
     for (const row of fdb?.rows ?? []) if (row.destination !== undefined && row.bridge === undefined) entries.set(`${row.interface} ${row.mac}`, row);
@@ -91,6 +99,8 @@ export const vtep = defineDerivedFact<Vteps>({
       if (names.has(row.interface)) neighbors.set(`${row.interface} ${row.address}`, row);
       else if (below.get(row.address) === undefined || !UNRESOLVED.has(row.state)) below.set(row.address, row);
     }
+    const nodes = (values as Sources)["cluster-node"]?.rows ?? [];
+    const allNodes = whole.has("cluster-node") && nodes.length > 0 && nodes.every((row) => row.internalAddress !== undefined);
     const result: Vteps = { rows: [], devices: [], steps: [] };
     for (const name of names) {
       const device = links.get(name);
@@ -106,15 +116,17 @@ export const vtep = defineDerivedFact<Vteps>({
       const forward = mac === undefined ? undefined : (entries.get(`${name} ${mac}`) ?? entries.get(`${name} ${ANY}`));
       const destination = forward?.destination;
       const under = destination === undefined ? undefined : below.get(destination);
+      const node = nodes.find((row) => destination !== undefined && row.internalAddress === destination);
+      const unlisted = destination !== undefined && allNodes && node === undefined;
       const known = seen.has(name) || seen.has("*");
-      const shown = !whole.has("address") && (address?.rows ?? []).some((row) => row.interface === name && row.address === gateway);
+      const shown = !whole.has("address") && (address?.rows ?? []).some((row) => row.interface === name && row.address === gateway && !listed.has(row.output));
       // the listing was cut before the device's address, which may be the gateway's
       const hidden = address !== undefined && !whole.has("address") && !address.rows.some((row) => row.interface === name);
       result.rows.push({
         ...placeOf(place),
         interface: name,
         gateway,
-        ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state }),
+        ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
         unforwarded: mac !== undefined && forward === undefined && known,
         // what another node has for this device agrees with it
         ownMac: mac !== undefined && links.get(name)?.mac === mac && !shown && !hidden,
@@ -125,6 +137,7 @@ export const vtep = defineDerivedFact<Vteps>({
       if (entry !== undefined) result.steps.push(step(entry, name, gateway, "neighbor"));
       if (forward !== undefined) result.steps.push(step(forward, name, gateway, "fdb"));
       if (under !== undefined) result.steps.push(step(under, name, gateway, "underlay"));
+      if (unlisted) for (const row of nodes.slice(0, 4)) result.steps.push(step(row, name, gateway, "node"));
     };
     for (const row of route?.rows ?? []) {
       const { interface: name, gateway } = row;

@@ -1,10 +1,11 @@
-import { closeSync, lstatSync, opendirSync, openSync, readSync, realpathSync } from "node:fs";
+import { lstatSync, opendirSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
 import { asked } from "../facts/command.ts";
 import { toldByDate } from "../facts/date-output.ts";
-import { commandsOf, readersOf } from "../facts/several-commands.ts";
-import { type Head, type Limits, nothing, type Taken, unpackSome } from "../transports/archive.ts";
+import { commandsOf, commandsOfTurn, readersOf } from "../facts/several-commands.ts";
+import { type Head, type Limits, nothing, readHead, type Taken, unpackSome } from "../transports/archive.ts";
+import { MAX_OUTPUT } from "../transports/capture-files.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
 import { withoutHostPrefix } from "./host-prefix.ts";
 
@@ -43,8 +44,6 @@ export interface DraftOutput {
 const LIMITS: Limits = { entries: 200_000, unpacked: 4 * 1024 * 1024 * 1024 };
 /** All archives that lie in one together: a sysdump of 100 nodes has one of 50 MB for each. */
 const NESTED: Limits = { entries: 400_000, unpacked: 8 * 1024 * 1024 * 1024 };
-/** More of one output is cut. */
-export const MAX_OUTPUT = 64 * 1024 * 1024;
 /** Folders are not followed deeper. */
 const MAX_DEPTH = 24;
 
@@ -98,27 +97,15 @@ export function directoryBundle(root: string): Bundle {
     const heads = new Map<string, Head>();
     for (const name of names) {
       const path = join(root, name);
-      if (wanted(name) && lstatSync(path).isFile() && realpathSync(path).startsWith(real)) heads.set(name, readHead(path));
+      if (wanted(name) && lstatSync(path).isFile() && realpathSync(path).startsWith(real)) heads.set(name, readHead(path, MAX_OUTPUT));
     }
     return Promise.resolve(heads);
   };
   return { names, read };
 }
 
-function readHead(path: string): Head {
-  const descriptor = openSync(path, "r");
-  try {
-    const { size } = lstatSync(path);
-    const buffer = Buffer.alloc(Math.min(size, MAX_OUTPUT));
-    const length = readSync(descriptor, buffer, 0, buffer.length, 0);
-    return { bytes: buffer.subarray(0, length), truncated: size > MAX_OUTPUT };
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
 /** True if some fact reads the output of this command, or of one of those on the line. */
-export const isKnown = (command: string): boolean => commandsOf(command).some((one) => readersOf(one).length > 0);
+export const isKnown = (command: string): boolean => [...commandsOf(command), ...commandsOfTurn(command)].some((one) => readersOf(one).length > 0);
 
 /**
  * A capture of a draft, secrets blacked out: people share what their tools gather. `fallback` names the node where nothing else does; `secrets`: expressions besides

@@ -3,15 +3,18 @@ import { basename } from "node:path";
 import type { Capture } from "../facts/capture.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
 import { archiveKindOf, decodeText, gunzipped, type Head } from "../transports/archive.ts";
-import { CaptureError, readCaptureFiles, readText } from "../transports/capture-files.ts";
+import { CaptureError, MAX_OUTPUT, readCaptureFiles, readText } from "../transports/capture-files.ts";
 import { aksLogCollector } from "./aks-log-collector.ts";
-import { archiveBundle, type Bundle, captureOfDraft, type Draft, directoryBundle, type Importer, isKnown, MAX_OUTPUT } from "./bundle.ts";
+import { antreaAgent } from "./antrea-agent.ts";
+import { archiveBundle, type Bundle, captureOfDraft, type Draft, type DraftOutput, directoryBundle, type Importer, isKnown } from "./bundle.ts";
 import { calicoDiags } from "./calico-diags.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
 import { clusterDump } from "./cluster-dump.ts";
 import { readCommandJson } from "./command-json.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
 import { commandNamed, isText } from "./file-names.ts";
+import { inspectionReport } from "./inspection-report.ts";
+import { nodeLogs } from "./node-logs.ts";
 import { type NodeFiles, nodesOf } from "./nodes-of.ts";
 import { rancherLogCollector } from "./rancher-log-collector.ts";
 import { recording } from "./recording.ts";
@@ -21,6 +24,7 @@ import { sosreport } from "./sosreport.ts";
 import { standardInput } from "./standard-input.ts";
 import { supportconfig } from "./supportconfig.ts";
 import { readTranscript } from "./transcript.ts";
+import { troubleshoot } from "./troubleshoot.ts";
 
 /** Every kind of bundle, one line each. */
 export const importers: readonly Importer[] = [
@@ -31,6 +35,10 @@ export const importers: readonly Importer[] = [
   supportconfig,
   aksLogCollector,
   calicoDiags,
+  troubleshoot,
+  inspectionReport,
+  nodeLogs,
+  antreaAgent,
   clusterDump,
   recording,
 ];
@@ -44,7 +52,10 @@ const WANTED = `a capture (a directory with capture.json, or a .tgz of one), ${i
  * @throws {CaptureError} that says what is wrong with it, or what it should be.
  */
 export async function readCaptures(path: string, secrets: readonly string[] = []): Promise<Capture[]> {
-  if (path === "-") return pastedCaptures(await readInput(), "stdin", "standard input", secrets);
+  if (path === "-") {
+    const { text, truncated } = await readInput();
+    return pastedCaptures(text, "stdin", "standard input", secrets, truncated);
+  }
   let stats: ReturnType<typeof statSync>;
   try {
     stats = statSync(path);
@@ -62,14 +73,15 @@ export async function readCaptures(path: string, secrets: readonly string[] = []
     return await fromBundle(path, bundle, secrets);
   }
   if (/\.(?:gpg|asc|pgp)$/i.test(path)) throw new CaptureError(`${path}: it is encrypted, as \`sos report --encrypt\` does: decrypt it first (\`gpg -d\`)`);
-  const { text } = readText(path);
-  return pastedCaptures(text, basename(path), path, secrets);
+  const { text, truncated } = readText(path);
+  return pastedCaptures(text, basename(path), path, secrets, truncated);
 }
 
 /** @throws {CaptureError} */
-async function readInput(): Promise<string> {
+async function readInput(): Promise<{ readonly text: string; readonly truncated: boolean }> {
   try {
-    return decodeText((await standardInput(MAX_OUTPUT)).bytes);
+    const { bytes, truncated } = await standardInput(MAX_OUTPUT);
+    return { text: decodeText(bytes), truncated };
   } catch (cause) {
     throw new CaptureError(`standard input: could not read it: ${(cause as Error).message}`, { cause });
   }
@@ -77,15 +89,24 @@ async function readInput(): Promise<string> {
 
 /**
  * The outputs in a pasted text: one capture, and one more for each further machine on which the same was asked. `file` is what evidence calls it; `place` is what
- * errors call it.
+ * errors call it; `truncated`: the end of the text was not read.
  * @throws {CaptureError} if no output of a known command is in it.
  */
-export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = []): [Capture, ...Capture[]] {
+export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = [], truncated = false): [Capture, ...Capture[]] {
   const [stored, ...further] = readCommandJson(text, file);
   const { others, ...draft } = stored === undefined ? readTranscript(text, file) : { ...stored, others: further };
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
   const capture = (one: Draft): Capture => captureOfDraft(one, "paste", "pasted", secrets);
-  return [capture(draft), ...others.map(capture)];
+  const [first, ...more] = withoutEnd([draft, ...others], truncated);
+  return [capture(first ?? draft), ...more.map(capture)];
+}
+
+/** What one text holds: where its end was not read, the output that reaches to it lacks its end. An output keeps the line numbers of the text. */
+function withoutEnd(drafts: readonly Draft[], truncated: boolean): readonly Draft[] {
+  if (!truncated) return drafts;
+  const lastLine = ({ text }: DraftOutput): number => text.split("\n").length;
+  const end = Math.max(...drafts.flatMap(({ outputs }) => outputs.map(lastLine)));
+  return drafts.map((draft) => ({ ...draft, outputs: draft.outputs.map((output) => (lastLine(output) === end ? { ...output, truncated: true } : output)) }));
 }
 
 async function fromBundle(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
@@ -160,12 +181,19 @@ function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>, r
   const moments = momentsOf([...names.keys()], commandNamed);
   const read = byMoment([...names.keys()], moments).map((name) => {
     const file = names.get(name) ?? name;
-    return { file, commands: commandNamed(moments.get(name)?.name ?? name), text: unpackedText(file, texts.get(file) as Head, room) };
+    return {
+      file,
+      commands: commandNamed(moments.get(name)?.name ?? name),
+      text: unpackedText(file, texts.get(file) as Head, room),
+      truncated: texts.get(file)?.truncated === true,
+    };
   });
   return {
     target: node,
     startedAt: startOf(files, texts),
-    outputs: read.flatMap(({ file, commands, text }) => readTranscript(text, file, commands).outputs),
+    outputs: read.flatMap(({ file, commands, text, truncated }) =>
+      withoutEnd([{ target: node, outputs: readTranscript(text, file, commands).outputs }], truncated).flatMap(({ outputs }) => outputs),
+    ),
   };
 }
 

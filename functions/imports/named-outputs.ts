@@ -76,6 +76,8 @@ class Reader implements Named {
   /** The block whose first line is a command without a prompt: further ones have none either. */
   private bare = 0;
   private readonly title: number;
+  /** A bare `$` stands before several commands of ours: then it does before others, too. */
+  private readonly dollar: boolean;
   /** How deep in shells; true: of another namespace. */
   private readonly shells: boolean[] = [];
 
@@ -83,6 +85,8 @@ class Reader implements Named {
     this.blocks = blocks;
     this.heads = promptHeads(blocks.lines);
     this.headings = headingsOf(blocks.lines);
+    const asked = blocks.lines.flatMap((line) => (line.length < 500 && DOLLAR.test(line) ? [withoutPrompt(line)] : []));
+    this.dollar = new Set(asked.filter((command) => plausible(command) !== undefined)).size >= DOLLAR_HABIT;
     const first = blocks.lines.findIndex((line) => line.trim() !== "");
     this.title = TITLE.test(blocks.lines[first] ?? "") ? first : -1;
     if (meant !== undefined) this.open = { command: meant, from: 1, machine: undefined };
@@ -129,7 +133,7 @@ class Reader implements Named {
       (prompt !== null
         ? unmarked(line.slice(prompt[0].length))
         : asked
-          ? plausible(unmarked(withoutPrompt(line)))
+          ? (plausible(unmarked(withoutPrompt(line))) ?? this.habitual(line))
           : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
@@ -150,6 +154,11 @@ class Reader implements Named {
     this.commands.add(i);
     if (this.open?.from === i + 1) this.open = { ...this.open, from: i + 2 };
     else this.close(i);
+  }
+
+  private habitual(line: string): string | undefined {
+    const command = withoutPrompt(line);
+    return this.dollar && DOLLAR.test(line) && !isProse(command) ? command : undefined;
   }
 
   private inside(command: string): string {
@@ -207,9 +216,13 @@ function promptHeads(lines: readonly string[]): ReadonlySet<string> {
   return new Set([...seen].flatMap(([line, count]) => (count > 1 ? [line] : [])));
 }
 
+/** A bare sign, and what may be a program. */
+const DOLLAR = /^[ \t]{0,8}\$ [a-z./~][\w./~-]{0,60}(?: |$)/;
+const DOLLAR_HABIT = 2;
+
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
 const TYPED =
-  /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$)/;
+  /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$|nproc$|lscpu$|for \w{1,40} in \S.{0,200}[;\n]\s?do\b|(?:ethtool|tc|ss|netstat|lsof|lspci|sysctl|ip6?tables|conntrack|ipvsadm|ifconfig|df|sar|vmstat|mtr|traceroute|numactl) -)/;
 const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
 
 /** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */

@@ -26,6 +26,9 @@ const OTHER = /^(?:pod|container|peer|client|router|gateway|switch|fabric)[a-z\d
 const DEVICE = /^(?:eth|ens|enp|eno|bond|lo|cni|docker|vxlan|flannel|tunl|br|veth|cali|lxc|eni|kube-ipvs|KUBE|CNI|cilium)[\w.-]*\d$/;
 /** So many commands of two nodes must be the same: two folders with an `ip_route.txt` may be anything. */
 const SAME = 3;
+/** Folders with such names are machines, whatever is in them. */
+const MACHINE =
+  /^(?:i-[\da-f]{8}(?:[\da-f]{9})?|ip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w.-]{1,200})?|\d{1,3}(?:\.\d{1,3}){3}|(?:[\w.-]{1,200}[._-])?(?:node|worker|master|control-?plane|host|vm)[._-]?\d{1,4})$/i;
 
 /**
  * The files by node; one group where the names tell of no node. `apart`: true if these folders, by their names of two moments of one node, are of times too far
@@ -38,6 +41,10 @@ export function nodesOf(names: readonly string[], apart: (moments: readonly Node
     memory.set(name, found);
     return found;
   };
+  for (const split of [folder(0), folder(1)]) {
+    const machines = grouped(names, split).filter(({ node }) => MACHINE.test(node ?? ""));
+    if (machines.length > 1 && shared(machines, known) > 0) return withCommon(machines, names);
+  }
   for (const split of [folder(0), folder(1), inside(known), prefix(known), suffix(known)]) {
     const groups = grouped(names, split).filter(({ files }) => files.size >= SAME);
     if (groups.length < 2 || shared(groups, known) < SAME) continue;

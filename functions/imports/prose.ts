@@ -2,10 +2,14 @@
 const WORDS =
   /(?:^|\s)(?:the|is|are|was|were|not|with|when|while|after|because|this|that|these|my|i|we|it|its|does|doesn't|don't|cannot|can't|fails?|failed|failing|reporting|changes|only|for|and|or|of|how|why|result|good|works?|working|issue|problem)(?=[\s,.:;!?]|$)/gi;
 
+/** `for i in eth0 eth1; do …; done`: words of a shell. */
+const LOOP = /^for \w{1,40} in \S.{0,2000}?[;\n]\s{0,8}do\s.{0,2000}\bdone\b/s;
+
 const wordsIn = (text: string): number => text.match(WORDS)?.length ?? 0;
 
 /** True for what begins with the name of a program and is a sentence: `ping failed for only some pods`. */
 export function isProse(command: string): boolean {
+  if (LOOP.test(command)) return false;
   const words = wordsIn(command.replaceAll(/"[^"]*"|'[^']*'/g, ""));
   return words > 1 || (words === 1 && !/(?:^|\s)-\w|\S\/\S|\||=\S|\d\.\d/.test(command));
 }

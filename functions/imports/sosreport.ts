@@ -23,14 +23,31 @@ function rootOf(names: readonly string[]): string | undefined {
 /** The kubeconfig's own name may have a `_` that is no blank (Charmed Kubernetes): `kubectl_--kubeconfig_.root.cdk.cdk_addons_kubectl_config_get_nodes`. */
 const KUBECONFIG = /^(kubectl)_--kubeconfig_[\w.-]{1,200}?_(?=(?:--namespace|describe|get|logs)_)/;
 
+/** The last word is a device, whose own name may end so (`flannel.1`, the VLAN `bond0.5`): without its number it would be taken for another, or for a second sample. */
+const OF_DEVICE = /^ethtool_|_dev_(?:show_)?[^_]{1,15}$/;
+
 /**
  * `sos_commands/networking/ip_route_show_table_all` → `ip route show table all`. A name that repeats has a number behind it (`.1`).
  * The plugin may sort them into folders of its own (`kubernetes/pods/…`).
  */
 function commandOf(path: string): string | undefined {
   const mangled = /^sos_commands\/[\w-]{1,40}\/(?:[\w.-]{1,100}\/){0,2}([^/]{1,255})$/.exec(path)?.[1];
-  if (mangled !== undefined) return mangled.replace(/\.\d$/, "").replace(KUBECONFIG, "$1_").replaceAll("_", " ");
+  const once = mangled === undefined || OF_DEVICE.test(mangled) ? mangled : mangled.replace(/\.\d$/, "");
+  if (once !== undefined) return slashed(once.replace(KUBECONFIG, "$1_").split("_")).join(" ");
   return COPIED.test(path) ? `cat /${path}` : undefined;
+}
+
+/** A path, of which each slash is a dot: `.etc.cni.net.d`. A dot before `d`, or before what a file's name ends with, is the name's own. */
+const DOTTED_PATH = /^\.(?:dev|etc|lib|opt|proc|run|sys|usr|var)(?:\.|$)/;
+const OWN_DOT = /\.(?!d(?:\.|$)|(?:conf|conflist|json|log|sock|ya?ml)$)/g;
+
+/** A slash is a dot in a name: `ovs-appctl_bond.show_bond1`, `ls_-alhZR_.etc.cni`. */
+function slashed(words: readonly string[]): string[] {
+  const appctl = words[0] === "ovs-appctl";
+  return words.map((word) => {
+    if (appctl && /^[a-z-]{2,40}\.[a-z-]{2,40}$/.test(word)) return word.replace(".", "/");
+    return DOTTED_PATH.test(word) ? word.replaceAll(OWN_DOT, "/") : word;
+  });
 }
 
 export const sosreport: Importer = {

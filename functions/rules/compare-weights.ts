@@ -41,6 +41,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "cilium-service": "entries follow services and endpoints",
   conntrack: "entries come and go with each connection",
   "conntrack-stats": "counters",
+  "empty-table": "which tables somebody asked for",
   "ethtool-statistics": "counters",
   fdb: "entries are learned and age",
   "flannel-env": "each node has a range of its own",

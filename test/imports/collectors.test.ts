@@ -91,6 +91,181 @@ test("AKS: JSON of ip, two outputs in one file, copies of the node's files; what
   ).toBe(listing.split("\n").findIndex((line) => line.startsWith("cpu=0")));
 });
 
+test("Troubleshoot: the command of each file stands beside it, of one machine and of every node; what was stopped is cut", async () => {
+  const info = (command: string, exitCode = "0", error = "") => JSON.stringify({ command, exitCode, error, outputDir: "", input: "", env: ["HOME=/root"] });
+  const [capture, ...others] = await readCaptures(
+    await archive(
+      "support-bundle-2026-11-21T03_52_11.tar.gz",
+      {
+        "b/host-collectors/run-host/save.txt": save,
+        "b/host-collectors/run-host/save-info.json": info("/usr/sbin/iptables-save"),
+        "b/host-collectors/run-host/ipvsadm.txt": "",
+        "b/host-collectors/run-host/ipvsadm-info.json": info("/usr/bin/sh -c ipvsadm -l -n", "127", "sh: 1: ipvsadm: not found\n"),
+        "b/host-collectors/run-host/sysctl-all.txt": bridge,
+        "b/host-collectors/run-host/sysctl-all-info.json": info("sysctl -a", "0", "command timed out after 10s"),
+        "b/host-collectors/run-host/odd.txt": "x\n",
+        "b/host-collectors/run-host/odd-info.json": "[",
+        "b/host-collectors/run-host/date.txt": "Sat Nov 21 03:52:11 UTC 2026\n",
+        "b/host-collectors/run-host/date-info.json": info("/usr/bin/date"),
+        "b/host-collectors/journald/kernel.txt": "Nov 21 03:50:01 n1 kernel: nf_conntrack: nf_conntrack: table full, dropping packet\n",
+        "b/host-collectors/journald/kernel-info.json": info("/usr/bin/journalctl --dmesg --since 7 days ago --no-pager"),
+        "b/host-collectors/system/hostos_info.json": '{"name": "n1", "kernelVersion": "6.8.0"}',
+        "b/cluster-resources/pods/kube-system.json": '{"kind": "PodList", "items": []}',
+        "b/cluster-resources/pods/logs/kube-system/kube-proxy-x/kube-proxy.log": "I1121 03:51:00.000000 1 server.go:1] x\n",
+      },
+      gzipSync,
+    ),
+  );
+  expect(others).toEqual([]);
+  expect(capture).toMatchObject({ target: "n1", transport: "troubleshoot", startedAt: "2026-11-21T03:52:11.000Z" });
+  const outputs = new Map(capture?.outputs.map((output) => [output.command, output]));
+  expect([...outputs.keys()].sort()).toEqual(
+    ["ipvsadm -l -n", "iptables-save", "journalctl --dmesg --since 7 days ago --no-pager", "kubectl get pods -n kube-system -o json", "sysctl -a"].sort(),
+  );
+  expect(outputs.get("ipvsadm -l -n")).toMatchObject({ exitCode: 127, stderr: "sh: 1: ipvsadm: not found\n" });
+  expect(outputs.get("sysctl -a")).toMatchObject({ exitCode: undefined, truncated: true });
+  expect(causesOf(capture).sort()).toEqual(["conntrack-table-full", "kube-forward-before-cilium"]);
+
+  const nodes = await readCaptures(
+    directory({
+      "host-collectors/n1/run-host/rule.txt": "0:\tfrom all lookup local\n",
+      "host-collectors/n1/run-host/rule-info.json": info("/usr/sbin/ip rule"),
+      "host-collectors/n2/run-host/rule.txt": "0:\tfrom all lookup local\n",
+      "host-collectors/n2/run-host/rule-info.json": info("/usr/sbin/ip rule"),
+      "host-collectors/system/node_list.json": '{"nodes": ["n1", "n2"]}',
+    }),
+  );
+  expect(nodes.map((one) => [one.target, commandsOf(one)])).toEqual([
+    ["n1", ["ip rule"]],
+    ["n2", ["ip rule"]],
+  ]);
+});
+
+test("MicroK8s: an inspection report; the node's name is in its journal", async () => {
+  const [capture, ...others] = await readCaptures(
+    await archive(
+      "inspection-report-20261121_035211.tar.gz",
+      {
+        "inspection-report/sys/snap-version": "snap    2.61\n",
+        "inspection-report/sys/ps": "UID PID PPID C STIME TTY TIME CMD\n",
+        "inspection-report/network/iptables": textOf(s4, "iptables -t nat -nvL"),
+        "inspection-report/network/iptables-S":
+          "-P INPUT ACCEPT\n-P FORWARD DROP\n-P OUTPUT ACCEPT\n-N DOCKER-USER\n-A FORWARD -j DOCKER-USER\n-A DOCKER-USER -j RETURN\n",
+        "inspection-report/network/netstat": "Active Internet connections (only servers)\n",
+        "inspection-report/snap.microk8s.daemon-kubelite/journal.log":
+          "Nov 21 03:50:01 mk-1 microk8s.daemon-kubelite[1499]: I1121 03:50:01.000000 1499 server.go:1] x\n",
+        "inspection-report/args/kubelet": "--cluster-domain=cluster.local\n",
+      },
+      gzipSync,
+    ),
+  );
+  expect(others).toEqual([]);
+  expect(capture).toMatchObject({ target: "mk-1", transport: "inspection-report" });
+  expect(commandsOf(capture)).toEqual(
+    expect.arrayContaining(["iptables -S", "iptables -t nat -L -n -v", "journalctl -n 100000 -u snap.microk8s.daemon-kubelite", "ps -ef"]),
+  );
+  expect(causesOf(capture)).toEqual(["forward-policy-drop"]);
+});
+
+test("Canonical Kubernetes: an inspection report; a program that is not there said nothing", async () => {
+  const [capture] = await readCaptures(
+    directory({
+      "inspection-report/snap-list-k8s.log": "Name  Version  Rev\n",
+      "inspection-report/iptables.log": save,
+      "inspection-report/iptables-legacy.log": "inspect.sh: line 91: iptables-legacy-save: command not found\n",
+      "inspection-report/ip-a.log": textOf(s2, "ip addr"),
+      "inspection-report/k8s.kubelet/journal.log": "Nov 21 03:50:01 ck-1 k8s.kubelet[1499]: x\n",
+    }),
+  );
+  expect(capture).toMatchObject({ target: "ck-1", transport: "inspection-report" });
+  expect(commandsOf(capture)?.sort()).toEqual(["ip a", "iptables-save", "journalctl -n 100000 -u snap.k8s.kubelet"]);
+  expect(causesOf(capture)).toEqual(["kube-forward-before-cilium"]);
+});
+
+test("kops, kind, Talos: a folder for each node; of a container's logs the last", async () => {
+  const dump = {
+    "iptables-filter.log": "-P FORWARD ACCEPT\n",
+    "iptables-nat.log": "-P PREROUTING ACCEPT\n",
+    sysctls: bridge,
+    "kern.log": "",
+    "kubelet.log": "x\n",
+  };
+  const inFolder = (folder: string, files: Record<string, string>) =>
+    Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]));
+  const kops = await readCaptures(
+    directory({
+      ...inFolder("i-0aa11bb22cc33dd44", dump),
+      ...inFolder("i-0aa11bb22cc33dd45", dump),
+      "cluster-info/kube-system/pods.json": "{}",
+      "toolbox-dump.yaml": "x\n",
+    }),
+  );
+  expect(kops.map(({ target, transport }) => [target, transport])).toEqual([
+    ["i-0aa11bb22cc33dd44", "node-logs"],
+    ["i-0aa11bb22cc33dd45", "node-logs"],
+  ]);
+  expect(commandsOf(kops[0])?.sort()).toEqual([
+    "iptables -t filter --list-rules",
+    "iptables -t nat --list-rules",
+    "journalctl --no-pager -u kubelet.service",
+    "journalctl --output=short-precise -k",
+    "sysctl -a",
+  ]);
+  const locked =
+    'E1121 03:50:01.000000       1 proxier.go:1] "Failed to execute iptables-restore" err="exit status 4: Another app is currently holding the xtables lock"';
+  const kind = {
+    "kubernetes-version.txt": "v1.31.0\n",
+    "kubelet.log": "x\n",
+    "pods/kube-system_kube-proxy-x2l5q_0f3c/kube-proxy/0.log": "2026-11-21T03:40:01.000000001Z stderr F I1121 03:40:01.000000 1 server.go:1] x\n",
+    "pods/kube-system_kube-proxy-x2l5q_0f3c/kube-proxy/1.log": `2026-11-21T03:50:01.000000001Z stderr F ${locked}\n`,
+  };
+  const [first, second] = await readCaptures(
+    directory({ ...inFolder("logs/kind-control-plane", { ...kind, "kubelet.log": "y\n" }), ...inFolder("logs/kind-worker", kind) }),
+  );
+  expect([first?.target, second?.target]).toEqual(["kind-control-plane", "kind-worker"]);
+  expect(commandsOf(second)?.sort()).toEqual([
+    "cat /var/log/pods/kube-system_kube-proxy-x2l5q_0f3c/kube-proxy/1.log",
+    "journalctl --no-pager -u kubelet.service",
+  ]);
+  expect(causesOf(second)).toEqual(["xtables-lock-contention"]);
+  const talos = {
+    "dmesg.log":
+      "kern:  notice: [2026-11-21T03:40:00.000000000Z]: Linux version 6.6.30-talos\nkern: warning: [2026-11-21T03:50:01.000000000Z]: nf_conntrack: nf_conntrack: table full, dropping packet\n",
+    "controller-runtime.log": "x\n",
+    "service-logs/kubelet.log": "{}\n",
+  };
+  const machines = await readCaptures(directory({ ...inFolder("cp-a", talos), ...inFolder("cp-b", talos), "cluster/nodes.yaml": "x\n" }));
+  expect(machines.map((one) => [one.target, commandsOf(one), causesOf(one)])).toEqual([
+    ["cp-a", ["talosctl dmesg"], ["conntrack-table-full"]],
+    ["cp-b", ["talosctl dmesg"], ["conntrack-table-full"]],
+  ]);
+});
+
+test("Antrea: a node's part of a support bundle; IPv6's rules are none of IPv4's", async () => {
+  const [capture, ...others] = await readCaptures(
+    await archive(
+      "agent_wk-3.tar.gz",
+      {
+        agentinfo: 'typemeta: {}\nversion: v2.1.0\nnoderef:\n  kind: Node\n  namespace: ""\n  name: wk-3\n  uid: ""\n',
+        link: textOf(s2, "ip -d link"),
+        address: textOf(s2, "ip addr"),
+        route: "default via 10.0.0.1 dev eth0 \n",
+        rule: "0:\tfrom all lookup local\n",
+        iptables: `${save}# Generated by ip6tables-save v1.8.7 on Sat Nov 21 03:52:00 2026\n*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n`,
+        ovsports: "1(antrea-tun0): addr:ce:2f:1a:b5:0c:11\n",
+        flows: "",
+        "logs/agent/antrea-agent.log": "x\n",
+      },
+      gzipSync,
+    ),
+  );
+  expect(others).toEqual([]);
+  expect(capture).toMatchObject({ target: "wk-3", transport: "antrea-agent" });
+  expect(commandsOf(capture)?.sort()).toEqual(["ip address", "ip link", "ip route show table all", "ip rule show", "ip6tables-save", "iptables-save"]);
+  expect(capture?.outputs.find(({ command }) => command === "iptables-save")?.text).not.toContain("ip6tables");
+  expect(causesOf(capture)).toContain("kube-forward-before-cilium");
+});
+
 describe("calicoctl", () => {
   test("node diags", async () => {
     const [capture] = await readCaptures(

@@ -58,6 +58,37 @@ describe("sosreport", () => {
     expect(capture?.outputs.map(({ command, file }) => [command, file])).toEqual([["sysctl -a", "sos/sos_commands/kernel/sysctl_all"]]);
   });
 
+  test("a slash is a dot in the names of Open vSwitch's answers and of listings, and a device's name keeps its number", async () => {
+    const [capture] = await readCaptures(
+      directory({
+        "sos_commands/openvswitch/ovs-appctl_bond.show_bond1": "---- bond1 ----\nbond_mode: balance-slb\n",
+        "sos_commands/openvswitch/ovs-appctl_-t_ovs-vswitchd_bond.list": "no such bond\n",
+        "sos_commands/crio/ls_-alhZR_.etc.cni": "/etc/cni/net.d:\ntotal 0\n",
+        "sos_commands/networking/ls_-la_.etc.cni.net.d": "total 0\n",
+        "sos_commands/networking/ethtool_-k_flannel.1": "Features for flannel.1:\n",
+        "sos_commands/networking/ethtool_-S_bond0": "NIC statistics:\n     rx_missed_errors: 4\n",
+        "sos_commands/networking/ethtool_-S_bond0.5": "NIC statistics:\n     rx_missed_errors: 90210\n",
+        "sos_commands/networking/tc_-s_filter_show_dev_bond0.5": "",
+        "sos_commands/ebpf/bpftool_cgroup_tree_.sys.fs.cgroup": "CgroupPath\n",
+        "sos_commands/kubernetes/tail_-n_12_.var.log.kube-proxy.log": "I0114 09:12:44.120931 1 proxier.go:884] x\n",
+        "sos_commands/networking/ip_route.1": "default via 10.0.0.1 dev eth0\n",
+      }),
+    );
+    expect(capture?.outputs.map(({ command }) => command)).toEqual([
+      "ls -alhZR /etc/cni",
+      "bpftool cgroup tree /sys/fs/cgroup",
+      "tail -n 12 /var/log/kube-proxy.log",
+      "ethtool -S bond0",
+      "ethtool -S bond0.5",
+      "ethtool -k flannel.1",
+      "ip route",
+      "ls -la /etc/cni/net.d",
+      "tc -s filter show dev bond0.5",
+      "ovs-appctl -t ovs-vswitchd bond/list",
+      "ovs-appctl bond/show bond1",
+    ]);
+  });
+
   test("a manifest that is none is passed over", async () => {
     const [capture] = await readCaptures(
       directory({ "sos_commands/networking/ip_route": "default via 10.0.0.1 dev eth0\n", "sos_reports/manifest.json": "{" }),
@@ -387,6 +418,28 @@ $ ip rule
       ["iptables-save", "*filter\n# Completed on Sat Nov 21\n# this is a remark\nCOMMIT"],
     ]);
     expect(() => read("Hello: nothing works.\nip is bad\n")).toThrow(/paste\.txt: netcheck found no output of a command that it knows in it/);
+  });
+});
+
+describe("a text of which only the beginning was read", () => {
+  const text =
+    "root@node7:~# ip rule\n0:\tfrom all lookup local\n32766:\tfrom all lookup main\nroot@node7:~# ip route\ndefault via 10.0.0.1 dev eth0\n10.0.0.0/24 dev eth0 scope link\n";
+  const cuts = (captures: readonly Capture[]) => captures.flatMap(({ outputs }) => outputs.map(({ command, truncated }) => [command, truncated]));
+
+  test("the output at its end lacks its end, and the others are whole", () => {
+    expect(cuts(pastedCaptures(text, "a.txt", "a.txt"))).toEqual([
+      ["ip rule", false],
+      ["ip route", false],
+    ]);
+    expect(cuts(pastedCaptures(text, "a.txt", "a.txt", [], true))).toEqual([
+      ["ip rule", false],
+      ["ip route", true],
+    ]);
+  });
+
+  test("of two machines: that of the last one", () => {
+    const two = `${text}\nroot@node8:~# ip rule\n0:\tfrom all lookup local\nroot@node8:~# ip route\ndefault via 10.0.0.1 dev eth0\n`;
+    expect(cuts(pastedCaptures(two, "a.txt", "a.txt", [], true)).map(([, truncated]) => truncated)).toEqual([false, false, false, true]);
   });
 });
 

@@ -19,3 +19,20 @@ describe("a line that says in words which command printed what follows", () => {
     expect(commandsOf(`It fails since the upgrade.\n\n${line}\nall pods are gone\n`)).toEqual([]);
   });
 });
+
+describe("a bare sign before a command that netcheck does not read", () => {
+  const commandsBehind = (...lines: string[]) => commandsOf(lines.join("\n"));
+
+  test("is a prompt where it is one elsewhere in the text", () => {
+    const paste = ["$ ip rule", RULES, "$ kubelet-probe --all", "10.0.0.9 is reachable", "$ ip -br link", "eth0 UP 02:00:00:00:00:01 <UP>"];
+    expect(commandsBehind(...paste)).toEqual(["ip rule", "kubelet-probe --all", "ip -br link"]);
+  });
+
+  test.each([
+    ["once", ["$ ip rule", RULES, "$ kubelet-probe --all", "10.0.0.9 is reachable"], ["ip rule"]],
+    ["a price", ["$ ip rule", RULES, "$ ip -br link", "eth0 UP 02:00:00:00:00:01 <UP>", "$ 5 a month"], ["ip rule", "ip -br link"]],
+    ["with options, even once", ["$ ip rule", RULES, "$ ethtool -g eth0", "Ring parameters for eth0:"], ["ip rule", "ethtool -g eth0"]],
+  ])("%s", (_, paste, commands) => {
+    expect(commandsBehind(...(paste as string[]))).toEqual(commands);
+  });
+});

@@ -57,6 +57,15 @@ describe("files of several nodes", () => {
       [[1, 1, 1, 1, 2, 2, 2, 2]],
     ));
 
+  test.each(["i-0aa11bb22cc33dd4", "ip-10-0-4-1", "10.0.4.1", "prod-worker-"])(
+    "folders named like machines are machines, with one output each: %s",
+    async (name) =>
+      expect(seen(await read([1, 2].map((number) => `out/${name}${number}/nstat_-az.txt`)))).toEqual([
+        [`${name}1`, ["1 nstat -az"]],
+        [`${name}2`, ["1 nstat -az"]],
+      ]),
+  );
+
   test("but not where the dates in them are hours apart", async () => {
     const files = each(["run1", "run2"], (moment, command) => `${moment}/${command}.txt`);
     const dates = (second: string): (readonly [string, string])[] => [

@@ -28,6 +28,14 @@ describe("the command behind", () => {
 
   test("a pod that nobody knows to be in the node's network is none of its", () =>
     expect(commandLine("kubectl exec my-debugger-x7k2p -- ip rule").foreign).toBe(true));
+
+  test.each([
+    ["kubectl exec -it debug -- nsenter -t 1 -n ip rule", false],
+    ["kubectl exec debug -- nsenter --target=1 --net -- ip rule", false],
+    ["crictl exec 3fa1 nsenter -t1 -n ip rule", false],
+    ["kubectl exec debug -- nsenter -t 4711 -n ip rule", true],
+    ["kubectl exec debug -- nsenter -t 17 -n ip rule", true],
+  ])("a pod that enters the first process is in the node's: %s", (line, foreign) => expect(commandLine(line)).toMatchObject({ argv: ["ip", "rule"], foreign }));
 });
 
 test("Ansible's first line is none of the command's, and where two machines answered the text stays", () => {

@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { defineDerivedFact, type Row } from "./fact.ts";
+import { within } from "./ip-bits.ts";
+import { rulesOf } from "./iptables-chains.ts";
+import type { Iptables } from "./iptables-row.ts";
+import type { Nft } from "./nft-row.ts";
+import { placed } from "./placed.ts";
+import { present } from "./present.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * A port of the host that leads to a pod, as writers other than portmap's chains CNI-HOSTPORT-DNAT and CNI-DN-… have it: portmap's backend for nftables (the
+ * table cni_hostport), CRI-O and the old kubenet (KUBE-HOSTPORTS).
+ *
+ *     tcp dport 8443 dnat to 10.244.3.61:443 comment "cba06b57…"
+ *     -A KUBE-HOSTPORTS -p tcp -m comment --comment "web-1_shop hostport 8443" -m tcp --dport 8443 -j KUBE-HP-IJHALPHTORMHHPPK
+ *     -A KUBE-HP-IJHALPHTORMHHPPK -p tcp -m comment --comment "web-1_shop hostport 8443" -m tcp -j DNAT --to-destination 10.85.0.9:443
+ */
+const HostPort = z.object({
+  /** Of the rule that translates. */
+  line: z.int(),
+  family: z.enum(["ipv4", "ipv6"]),
+  /** Where it stands: "cni_hostport" of nftables, or the chain. */
+  place: z.string(),
+  protocol: z.string(),
+  port: z.int(),
+  /** Only packets to this address of the host. */
+  hostAddress: z.string().optional(),
+  /** The pod's. */
+  address: z.string(),
+  /** The pod's port, as a text with the address: "10.244.3.61:443". */
+  to: z.string(),
+  /** Among those of its writer and family: the first of two for one port takes every packet. */
+  position: z.int(),
+  packetsDelta: z.int().optional(),
+});
+/**
+ * Calico's route for a range whose addresses this node gives to its pods, of which each has a route of its own, and an address of a mapping that has none: that pod is gone.
+ *
+ *     blackhole 10.42.9.0/26 proto 80
+ */
+const Unrouted = z.object({ line: z.int(), address: z.string(), prefix: z.string() });
+const HostPorts = z.object({ rows: z.array(HostPort), unrouted: z.array(Unrouted) });
+type HostPorts = z.infer<typeof HostPorts>;
+
+interface Sources {
+  readonly iptables?: Iptables;
+  readonly nft?: Nft;
+  readonly route?: { readonly rows: readonly (Route & Row)[] };
+}
+
+/** A node has a port once for each protocol and address. */
+const MAX_ROWS = 1000;
+const MAPPED = /^(?:(?:ip6?|inet) daddr ([\da-fA-F.:]{2,45}) )?(tcp|udp|sctp) dport (\d{1,5}) dnat (?:ip6? )?to ([\da-fA-F.:[\]]{2,53})(?: |$)/;
+const ENDPOINT = /^\[?([\da-fA-F.:]{2,45}?)\]?:(\d{1,5})$/;
+
+export const hostPort = defineDerivedFact<HostPorts>({
+  id: "host-port",
+  title: "Ports of the host that lead to pods",
+  from: ["iptables", "nft", "route"],
+  optional: ["nft", "route"],
+  inPart: ["route"],
+  schema: HostPorts,
+  derive({ iptables, nft, route }: Sources, whole) {
+    const rows = [...ofKubenet(iptables), ...ofNftables(nft)].slice(0, MAX_ROWS);
+    const plugins = (iptables?.rows ?? []).filter((row) => row.chain.startsWith("CNI-DN-") && row.target === "DNAT");
+    const addresses = [...rows.map((row) => row.address), ...plugins.flatMap((row) => ENDPOINT.exec(row.toDestination ?? "")?.[1] ?? [])];
+    return { rows, unrouted: whole.has("route") ? unroutedOf(new Set(addresses.slice(0, MAX_ROWS)), route?.rows ?? []) : [] };
+  },
+});
+
+function unroutedOf(addresses: ReadonlySet<string>, routes: readonly (Route & Row)[]): HostPorts["unrouted"] {
+  const blocks = routes.filter((row) => row.type === "blackhole" && row.table === "main" && /\/(?:2[0-9]|1(?:1[6-9]|2[0-7]))$/.test(row.prefix));
+  const routed = new Set(routes.filter((row) => row.type === "unicast" || row.type === "local").map((row) => row.prefix.replace(/\/(?:32|128)$/, "")));
+  return [...addresses].flatMap((address) => {
+    const block = blocks.find((row) => within(address, row.prefix));
+    // a block of which no pod has a route is not in use, or not Calico's
+    const used =
+      block !== undefined &&
+      routes.some((row) => row.type === "unicast" && /\/(?:32|128)$/.test(row.prefix) && within(row.prefix.split("/")[0] ?? "", block.prefix));
+    return !used || block === undefined || routed.has(address) ? [] : [{ ...placed(block), address, prefix: block.prefix }];
+  });
+}
+
+function ofKubenet(iptables: Iptables | undefined): HostPorts["rows"] {
+  const rows = iptables?.rows ?? [];
+  const jumps = rulesOf(rows, "KUBE-HOSTPORTS").filter((row) => row.target?.startsWith("KUBE-HP-") === true);
+  return jumps.flatMap((jump) => {
+    const rule = rulesOf(rows, jump.target ?? "").find((row) => row.target === "DNAT" && row.family === jump.family && row.backend === jump.backend);
+    const port = Number(jump.destinationPort);
+    const [, address] = ENDPOINT.exec(rule?.toDestination ?? "") ?? [];
+    if (rule?.toDestination === undefined || address === undefined || !Number.isInteger(port)) return [];
+    const { family, protocol, position } = jump;
+    const { packetsDelta } = rule;
+    const hostAddress = jump.destination?.replace(/\/(?:32|128)$/, "");
+    return [
+      { ...placed(rule), family, place: rule.chain, protocol, port, address, to: rule.toDestination, position, ...present({ hostAddress, packetsDelta }) },
+    ];
+  });
+}
+
+function ofNftables(nft: Nft | undefined): HostPorts["rows"] {
+  return (nft?.rows ?? []).flatMap((row: Nft["rows"][number] & Row) => {
+    if (row.table !== "cni_hostport" || !row.chain.endsWith("hostports")) return [];
+    const [, hostAddress, protocol, port, to] = MAPPED.exec(row.spec) ?? [];
+    const [, address] = ENDPOINT.exec(to ?? "") ?? [];
+    if (protocol === undefined || to === undefined || address === undefined) return [];
+    const family = row.family === "ip6" ? ("ipv6" as const) : ("ipv4" as const);
+    const { packetsDelta, position } = row;
+    return [{ ...placed(row), family, place: "cni_hostport", protocol, port: Number(port), address, to, position, ...present({ hostAddress, packetsDelta }) }];
+  });
+}
