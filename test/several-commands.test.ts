@@ -5,6 +5,7 @@ import { commandsOf, eachCommand } from "../functions/facts/several-commands.ts"
 import { pastedCaptures } from "../functions/imports/index.ts";
 import { diagnose } from "../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";
+import { output } from "./rules/captures.ts";
 
 describe("commands of a line", () => {
   test.each([
@@ -127,20 +128,8 @@ describe("what a line of several commands printed", () => {
 });
 
 describe("what a loop over names printed", () => {
-  const output = (command: string, ...lines: string[]) => ({
-    command,
-    argv: undefined,
-    file: "a.txt",
-    text: lines.join("\n"),
-    exitCode: 0,
-    durationMs: undefined,
-    startMs: undefined,
-    stderr: "",
-    truncated: false,
-    sample: 1,
-  });
   const turns = (command: string, ...lines: string[]) =>
-    eachCommand(output(command, ...lines)).map((one) => [
+    eachCommand(output(command, lines.join("\n"))).map((one) => [
       one.command,
       ...one.text.split("\n").flatMap((line, i) => (line.trim() === "" ? [] : [`${i + 1}: ${line.trim()}`])),
     ]);
@@ -180,7 +169,10 @@ describe("what a loop over names printed", () => {
   test("is two samples where the same is asked again", () => {
     const loop = "for i in 1 2 3; do echo run $i; ethtool -S eth0 | grep pps; sleep 5; done";
     const samples = eachCommand(
-      output(loop, "run 1", "     pps_allowance_exceeded: 1", "run 2", "     pps_allowance_exceeded: 2", "run 3", "     pps_allowance_exceeded: 9"),
+      output(
+        loop,
+        ["run 1", "     pps_allowance_exceeded: 1", "run 2", "     pps_allowance_exceeded: 2", "run 3", "     pps_allowance_exceeded: 9"].join("\n"),
+      ),
     );
     expect(samples.map(({ command, sample, text }) => [command, sample, text.trim()])).toEqual([
       ["ethtool -S eth0 | grep pps; sleep 5", 1, "pps_allowance_exceeded: 1"],
