@@ -39,6 +39,7 @@ export const ethtoolFeatures = defineFact({
   id: "ethtool-features",
   title: "Offloads of network devices",
   commands: [{ argv: ["ethtool", "-k", "{}"], each: TUNNELS_AND_CARDS, eachOf: "interface" }],
+  byHand: "ethtool -k INTERFACE",
   recognize(argv): View | undefined {
     if (argv[0] !== "ethtool" || !hasOption(argv, "-k", "--show-features", "--show-offload")) return undefined;
     const names = argv.slice(1).filter((word) => !word.startsWith("-"));

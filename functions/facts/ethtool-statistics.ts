@@ -51,6 +51,7 @@ export const ethtoolStatistics = defineFact({
   id: "ethtool-statistics",
   title: "Counters of the network cards' drivers, and the kernel's own of them (two samples)",
   commands: [{ argv: ["ethtool", "-S", "{}"], each: PHYSICAL, eachOf: "interface", samples: 2 }],
+  byHand: "ethtool -S INTERFACE",
   recognize(argv): View | undefined {
     const files = filesOf(argv);
     if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0 };

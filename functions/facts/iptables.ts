@@ -34,7 +34,7 @@ export const iptables = defineFact<Iptables>({
     if (input.view.format === NFT) return readNft(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
     // how many there are says nothing of any
-    if (isLineCount(input.pipe ?? "")) return withoutNumbers(new Reader(input, request as Request).read());
+    if (isLineCount(input.pipe ?? "")) return new Reader({ ...input, text: input.text.replaceAll(NUMBERS, "") }, request as Request).read();
     if (input.sorted === true) return readSorted(input, request as Request);
     const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);
     if (twice === undefined) {
@@ -55,11 +55,8 @@ export const iptables = defineFact<Iptables>({
   provenBy: { from: ["nft", "module"], proves: (own, values) => isAllOfIptables(own, values as Parameters<typeof isAllOfIptables>[1]) },
 });
 
-/** `parsed` without the complaints about lines that are nothing but a number. */
-function withoutNumbers(parsed: Parsed<Iptables>): Parsed<Iptables> {
-  const unparsed = parsed.unparsed.filter((line) => !/^\s{0,20}\d{1,9}$/.test(line.text));
-  return { ...parsed, unparsed, unparsedCount: parsed.unparsedCount - (parsed.unparsed.length - unparsed.length) };
-}
+/** Lines that are nothing but a number. */
+const NUMBERS = /^[ \t]{0,20}\d{1,9}[ \t\r]{0,20}$/gm;
 
 /** The format of views that are nft's listing of the tables that iptables-nft keeps. */
 const NFT = "nft";
