@@ -250,6 +250,11 @@ describe("usage", () => {
     expect(stderr).not.toContain("    at ");
   });
 
+  test("netcheck --version is the package's", async () => {
+    const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+    expect(await netcheck(["--version"])).toMatchObject({ code: 0, stdout: `${version}\n` });
+  });
+
   test.each([[["--help"]], [["diagnose", "--help"]], [["help", "rules"]]])("netcheck %j is help", async (args) => {
     const { code, stdout, stderr } = await netcheck(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

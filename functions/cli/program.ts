@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, type CommanderError } from "commander";
@@ -42,6 +42,7 @@ export async function program(word: string | undefined): Promise<Command> {
   const asked = word !== undefined && Object.hasOwn(GROUPS, word) ? GROUPS[word] : undefined;
   const groups = await Promise.all([...new Set(asked === undefined ? Object.values(GROUPS) : [asked])].map((load) => load()));
   for (const group of new Set(groups)) group.register(netcheck, { runbooks, run });
+  if (asked === undefined) netcheck.version((JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version);
 
   netcheck
     .command("collect")
