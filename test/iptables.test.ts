@@ -301,5 +301,7 @@ test("100,000 rules, and lines that make a careless reader quadratic, within the
 test("numbers of lines say nothing of any rule, however many there are", () => {
   const counts = Array.from({ length: 300 }, (_, i) => `${i}\n`).join("");
   expect(reading({ command: "iptables-save | wc -l", text: counts }).unparsed).toEqual([]);
-  expect(reading({ command: "iptables-save | wc -l", text: `${counts}wc: no such thing\n` }).unparsed).toMatchObject([{ line: 301, text: "wc: no such thing" }]);
+  expect(reading({ command: "iptables-save | wc -l", text: `${counts}wc: no such thing\n` }).unparsed).toMatchObject([
+    { line: 301, text: "wc: no such thing" },
+  ]);
 });

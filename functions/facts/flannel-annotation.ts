@@ -37,6 +37,8 @@ const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** Options of kubectl with a value in the next word. */
 const VALUES = /^(?:-[onlLf]|--(?:output|namespace|selector|field-selector|context|kubeconfig|template|sort-by|label-columns))$/;
+/** All annotations of a node may stand in one line (`-o jsonpath='{.metadata.annotations}'`, `jq -c`): each begins with its name. */
+const EACH = /(?=(?:flannel\.alpha\.coreos\.com|projectcalico\.org)\/)/;
 /** The first line of `kubectl describe node`. */
 const DESCRIBED = /^Name:\s{1,40}([a-z0-9][a-z0-9.-]{0,252})$/;
 /** A name that the shell of the node filled in. */
@@ -62,21 +64,24 @@ export const flannelAnnotation = defineFact({
     let node = namedNode(argv);
     let calico: string | undefined;
     const table = argv.some((word) => /^(?:-o|--output=?)?(?:custom-columns|jsonpath)/.test(word));
+    // a value alone has no name; of several in a line the first is read
+    const asksForV6 = /^(?:(?!backend-data).)*backend-v6-data/.test(argv.join(" "));
     // the rest of a node's description is about other things
-    for (const { line, text: content } of lines(text)) {
+    for (const { line, text: content, whole } of pieces(text)) {
       const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content))?.[1] ?? "");
       // Calico's address stands before: the names are sorted
       calico = CALICO_ADDRESS.exec(content)?.[1] ?? calico;
       const ofCalico = mac !== undefined && CALICO_MAC.test(content);
       const address = ADDRESS.exec(content)?.[1];
       node = DESCRIBED.exec(content)?.[1] ?? node;
-      const row = table && mac !== undefined ? IN_TABLE.exec(content) : null;
+      const row = table && mac !== undefined ? IN_TABLE.exec(whole) : null;
       if (row !== null) node = row[1];
-      const inTable = row === null ? undefined : ADDRESS_IN_TABLE.exec(content)?.[1];
+      const inTable = row === null || content !== whole ? undefined : ADDRESS_IN_TABLE.exec(content)?.[1];
+      const v6Device = content.includes("backend-v6-data") || (asksForV6 && !content.includes("backend-data"));
       if (mac !== undefined)
         rows.push({
           line,
-          interface: ofCalico ? "vxlan.calico" : `flannel${content.includes("backend-v6-data") ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
+          interface: ofCalico ? "vxlan.calico" : `flannel${v6Device ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
           mac,
           ...(ofCalico && calico !== undefined ? { address: calico } : inTable === undefined ? {} : { address: inTable }),
           ...(node === undefined ? {} : { node }),
@@ -100,6 +105,11 @@ export const flannelAnnotation = defineFact({
     return new UnparsedLines().with({ rows: ofOne(rows, names) });
   },
 });
+
+/** Every annotation apart, with its line. */
+function* pieces(text: string): Generator<{ line: number; text: string; whole: string }> {
+  for (const { line, text: whole } of lines(text)) for (const piece of whole.split(EACH)) yield { line, text: piece, whole };
+}
 
 /** A paste from several hosts knows all of them by their prompts: then the node is the one that the capture is about, or none of them. */
 function ofOne(rows: readonly Annotation[], names: readonly string[] | undefined): Annotation[] {

@@ -42,7 +42,10 @@ const COUNTER = /^link_down_events(?:_phy)?$/;
 interface Sources {
   readonly "carrier-count"?: { rows: readonly (Row & { interface: string; downsDelta?: number })[] };
   readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; valueDelta?: number })[] };
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number; seconds?: number; time?: string } & Row)[] };
+  readonly "kernel-log"?: {
+    rows: readonly ({ message: string; age?: number; seconds?: number; time?: string } & Row)[];
+    clocks?: readonly { uptime: number }[];
+  };
   readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
 }
 
@@ -81,6 +84,8 @@ const WINDOW = 3600;
 const HOURS = 24;
 /** A driver may say twice that the line came up: once more when it has agreed on the speed. A line that was really lost is back after more seconds than these. */
 const ONE_START = 30;
+/** While a machine starts, its driver and the other side agree on the line, which may be lost some times within these seconds; `uptime` tells only the minute. */
+const START = 60;
 const MAX_ROWS = 1000;
 
 export const linkEvent = defineDerivedFact({
@@ -95,6 +100,9 @@ export const linkEvent = defineDerivedFact({
     const rows: (Event & Row)[] = [];
     // seconds by the kernel's clock, to compare two lines of one log
     const times = new Map<Event, number | undefined>();
+    const booted = values["kernel-log"]?.rows.findLast(({ message }) => message.startsWith("Linux version "))?.age;
+    const uptime = booted ?? values["kernel-log"]?.clocks?.[0]?.uptime;
+    const starting = new Set<Event>();
     for (const entry of values["kernel-log"]?.rows ?? []) {
       const { message, age, seconds, time } = entry;
       const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
@@ -102,6 +110,7 @@ export const linkEvent = defineDerivedFact({
       const row = { ...placed(entry), ...found, ...(age === undefined ? {} : { age }) };
       rows.push(row);
       times.set(row, seconds ?? (time === undefined ? undefined : epochOf(time, 0)));
+      if (seconds === undefined ? uptime !== undefined && age !== undefined && Math.abs(uptime - age) < START : seconds < START) starting.add(row);
     }
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));
@@ -124,7 +133,7 @@ export const linkEvent = defineDerivedFact({
       const lost = fallen.has(row.interface)
         ? row.event === "down" && before?.event !== "down"
         : before !== undefined && (times.get(row) ?? 0) - (times.get(before) ?? Number.POSITIVE_INFINITY) > ONE_START;
-      if (!lost) continue;
+      if (!lost || starting.has(row)) continue;
       const known = interfaces.get(row.interface);
       const recent = row.age !== undefined && row.age < WINDOW ? 1 : 0;
       const undated = row.age === undefined ? 1 : 0;
