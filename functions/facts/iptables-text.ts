@@ -72,14 +72,20 @@ function tableOf(chain: string): string {
   return "unknown";
 }
 
-/** A row of a listing without its end: a comment that is not closed, a `!` with nothing behind it, half a match, or the `>` of a pager that does not wrap. */
-const CUT = /(?:^| )\/\* (?:[^*]|\*(?!\/)){0,300}$| !$| mark(?: m(?:a(?:t(?:ch?)?)?)?)?$| ctst(?:a(?:te?)?)?$|[^<>]{40}>$/;
-const LAST_STATE = /(?:^| )(?:ct)?state (?:[A-Z]{1,12},)*([A-Z]{0,12})$/;
+/** Of a row of a listing the last two words: a `!` with nothing behind it, half a match. */
+const CUT = /(?:^| )(?:!|mark(?: m(?:a(?:t(?:ch?)?)?)?)?|ctst(?:a(?:te?)?)?)$/;
+const LAST_STATE = /^(?:ct)?state (?:[A-Z]{1,12},)*([A-Z]{0,12})$/;
 const STATES: ReadonlySet<string> = new Set(["NEW", "ESTABLISHED", "RELATED", "INVALID", "UNTRACKED", "DNAT", "SNAT", "NONE", "UNKNOWN"]);
+/** What a pager that does not wrap puts in place of the rest. */
+const PAGED = /[^<>]{40}>$/;
 
+/** A row of a listing without its end: also a comment that is not closed. Looks at the end alone, because a listing has a hundred thousand rows. */
 function isCut(spec: string): boolean {
-  const state = LAST_STATE.exec(spec)?.[1];
-  return CUT.test(spec) || (state !== undefined && !STATES.has(state));
+  const comment = spec.lastIndexOf("/* ");
+  if (comment !== -1 && !spec.includes("*/", comment)) return true;
+  const words = spec.slice(spec.lastIndexOf(" ", spec.lastIndexOf(" ") - 1) + 1);
+  const state = LAST_STATE.exec(words)?.[1];
+  return CUT.test(words) || (state !== undefined && !STATES.has(state)) || (spec.endsWith(">") && PAGED.test(spec.slice(-41)));
 }
 
 /** No terminal is narrower than this. */
@@ -109,8 +115,9 @@ export class Reader {
   readonly #listedNames = new Set<string>();
   /** How long the line is that is being read. */
   #length = 0;
-  /** Rows of listings with long lines, and how long the lines are that surely were cut. */
-  readonly #long: { readonly row: IptablesRow; readonly length: number }[] = [];
+  /** Rows of listings with long lines, how long each line is, and how long those are that surely were cut. */
+  readonly #long: IptablesRow[] = [];
+  readonly #lengths: number[] = [];
   #cutAt = 0;
 
   constructor(input: Input, request: Request) {
@@ -146,7 +153,7 @@ export class Reader {
     }
     this.#end();
     // a terminal cuts every line at the same column; a blank there is not seen
-    if (this.#cutAt > 0) for (const { row, length } of this.#long) if (length >= this.#cutAt - 1) row.cut = true;
+    if (this.#cutAt > 0) for (const [i, row] of this.#long.entries()) if ((this.#lengths[i] as number) >= this.#cutAt - 1) row.cut = true;
     const programs = [{ line: 1, family: this.#family, backend: this.#backend }];
     return this.#unparsed.with({ chains: this.chains, rows: this.rows, warnings: this.warnings, programs });
   }
@@ -457,7 +464,10 @@ export class Reader {
       row.position = position;
       chain.position = position;
     }
-    if (this.#length >= MIN_CUT) this.#long.push({ row, length: this.#length });
+    if (this.#length >= MIN_CUT) {
+      this.#long.push(row);
+      this.#lengths.push(this.#length);
+    }
     if (isCut(row.spec)) {
       row.cut = true;
       this.#cutAt = this.#cutAt === 0 ? this.#length : Math.min(this.#cutAt, this.#length);
