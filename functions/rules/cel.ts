@@ -114,7 +114,7 @@ function inPrefix(address: string, prefix: string): boolean {
 }
 
 /** Every node of an expression. */
-export function walk(node: unknown, visit: (node: ASTNode) => void): void {
+function walk(node: unknown, visit: (node: ASTNode) => void): void {
   if (Array.isArray(node)) for (const item of node) walk(item, visit);
   else if (typeof node === "object" && node !== null && "op" in node) {
     visit(node as ASTNode);
@@ -122,17 +122,17 @@ export function walk(node: unknown, visit: (node: ASTNode) => void): void {
   }
 }
 
-/** Names of facts that an expression refers to. */
-export function factsIn(node: ASTNode): Set<string> {
+/** Names that an expression refers to. */
+export function namesIn(node: ASTNode): Set<string> {
   const found = new Set<string>();
   walk(node, (inner) => {
-    if (inner.op === "id") {
-      const fact = byVariable.get(inner.args);
-      if (fact !== undefined) found.add(fact);
-    }
+    if (inner.op === "id") found.add(inner.args);
   });
   return found;
 }
+
+/** Ids of the facts among names. */
+export const factsAmong = (names: Iterable<string>): Set<string> => new Set([...names].flatMap((name) => byVariable.get(name) ?? []));
 const byVariable = new Map([...facts, ...derivedFacts].map((fact) => [variableOf(fact.id), fact.id]));
 
 /** Comprehensions (`all`, `exists`, `map`, `filter`) may nest this deep: there is no cost budget in the library, and three loops over rows are enough. */

@@ -1,7 +1,7 @@
 import type { Environment, ParseResult } from "@marcbachmann/cel-js";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
-import { complaint, environment, factsIn, fieldKinds, walk } from "./cel.ts";
+import { complaint, environment, factsAmong, fieldKinds, namesIn } from "./cel.ts";
 import { narrowed } from "./narrow.ts";
 import type { FixFile, RuleFile } from "./schema.ts";
 
@@ -11,6 +11,9 @@ export interface Program {
   /** Evaluates it. Throws EvaluationError. */
   readonly run: (context: Record<string, unknown>) => unknown;
   readonly type: string;
+  /** What it refers to: facts, lets, and the rows of its loops. */
+  readonly names: ReadonlySet<string>;
+  /** Ids of the facts among them. */
   readonly facts: ReadonlySet<string>;
 }
 
@@ -122,7 +125,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     const need = needs.findIndex(({ fact }) => fact === id);
     if (!used.has(id)) throw new CompileError(need === -1 ? ["uses", file.uses.indexOf(id)] : ["needs", need], `"${id}" is listed and never read`);
   }
-  const decidedBy = factsBehind(condition, file.let);
+  const decidedBy = factsBehind(when, lets);
   return { file, needs, applies, lets, when, forms, settled, undecided, decidedBy, evidence, diagram, parameters, collects: sourcesOf(known) };
 }
 
@@ -173,7 +176,8 @@ function compileExpression(env: Environment, path: Path, source: string): Progra
   if (unsafe !== undefined) throw new CompileError(path, unsafe);
   const check = parsed.check();
   if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
-  return { source, run: whenRun(() => quickly(env, source, parsed)), type: check.type ?? "dyn", facts: factsIn(parsed.ast) };
+  const names = namesIn(parsed.ast);
+  return { source, run: whenRun(() => quickly(env, source, parsed)), type: check.type ?? "dyn", names, facts: factsAmong(names) };
 }
 
 /** Most expressions are of rules whose gate is closed, and never run: what makes them quick is made for the first run. */
@@ -206,18 +210,10 @@ function reserved(name: string): boolean {
 }
 
 /** Facts that an expression reads, by itself or through lets. Names that a loop gives to its rows may hide a let: then it is one fact too many. */
-function factsBehind(source: string, lets: RuleFile["let"]): Set<string> {
-  const found = new Set<string>();
-  const sources = new Set([source]);
-  for (const one of sources) {
-    walk(environment.parse(one).ast, (node) => {
-      if (node.op !== "id") return;
-      for (const fact of factsIn(node)) found.add(fact);
-      const behind = Object.hasOwn(lets, node.args) ? lets[node.args] : undefined;
-      if (behind !== undefined) sources.add(behind);
-    });
-  }
-  return found;
+function factsBehind(expression: Program, lets: Rule["lets"]): Set<string> {
+  const programs = new Set([expression]);
+  for (const { names } of programs) for (const { name, program } of lets) if (names.has(name)) programs.add(program);
+  return new Set([...programs].flatMap(({ facts: read }) => [...read]));
 }
 
 /** Splits `text {{ cel }} text`. */
