@@ -14,3 +14,6 @@ export function nodeFlags(): string[] {
 export async function netcheckCommand(): Promise<string[]> {
   return [process.execPath, ...nodeFlags(), await bundleCli()];
 }
+
+/** What Node is given in the Lambda that works (`NODE_OPTIONS` in infra/triage-function.ts). */
+export const LAMBDA_FLAGS = ["--max-semi-space-size=4"];

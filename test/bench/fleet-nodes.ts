@@ -2,6 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundleChild } from "./child.ts";
+import { LAMBDA_FLAGS } from "./command.ts";
 import { type Figure, ms, run } from "./measure.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -27,7 +28,7 @@ export async function benchFleetNodes(folder: string, sizes: readonly number[] =
   const child = await bundleChild("fleet-nodes-child", folder);
   const measure = async (nodes: number): Promise<Inner> => {
     const files = mkdtempSync(join(folder, `fleet-nodes-${nodes}-`));
-    const inner = JSON.parse((await run([process.execPath, child, root, files, String(nodes)])).stdout) as Inner;
+    const inner = JSON.parse((await run([process.execPath, ...LAMBDA_FLAGS, child, root, files, String(nodes)])).stdout) as Inner;
     if (inner.nodes !== nodes || inner.lost > 0 || inner.causes !== Math.ceil(nodes / 10))
       throw new Error(`bench: ${nodes} nodes came to ${JSON.stringify(inner)}`);
     return inner;

@@ -10,6 +10,7 @@ import { collectionPlan } from "../../functions/triage/plan.ts";
 import { collectorAnswer } from "../emulators/collector.ts";
 import { startSsm } from "../emulators/ssm.ts";
 import { bundleChild } from "./child.ts";
+import { LAMBDA_FLAGS } from "./command.ts";
 import { type Figure, ms, run } from "./measure.ts";
 
 const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
@@ -71,7 +72,9 @@ export async function benchFleet(folder: string): Promise<Figure[]> {
       AWS_SECRET_ACCESS_KEY: "secret",
     };
     try {
-      const inner = JSON.parse((await run([process.execPath, child, runbooks, files, String(nodes), mode], { env: environment })).stdout) as Inner;
+      const inner = JSON.parse(
+        (await run([process.execPath, ...LAMBDA_FLAGS, child, runbooks, files, String(nodes), mode], { env: environment })).stdout,
+      ) as Inner;
       if (inner.error !== undefined) throw new Error(`bench: ${mode} of ${nodes} nodes: ${inner.error}`);
       const verdicts = Object.entries(inner.verdicts);
       const faults = inner.verdicts["cause-found"];

@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { bundleFunction } from "../../infra/bundle-function.ts";
+import { LAMBDA_FLAGS } from "./command.ts";
 import { type Figure, median, ms, run } from "./measure.ts";
 
 const ROUNDS = 9;
@@ -10,7 +11,7 @@ const LIMIT_MS = 300;
 export async function benchImport(folder: string): Promise<Figure[]> {
   const entry = await bundleFunction("triage", join(folder, "triage"));
   const env = { PATH: process.env["PATH"] };
-  const start = () => run([process.execPath, "--max-semi-space-size=4", join(import.meta.dirname, "import.mjs"), entry], { env });
+  const start = () => run([process.execPath, ...LAMBDA_FLAGS, join(import.meta.dirname, "import.mjs"), entry], { env });
   await start();
   const imports: number[] = [];
   const bare: number[] = [];
