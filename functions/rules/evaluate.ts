@@ -272,13 +272,24 @@ function parametersOf(rule: Rule, context: Record<string, unknown>): Record<stri
 const filled = (template: Template, context: Record<string, unknown>): string =>
   counted(template.map((part) => (typeof part === "string" ? part : text(showingMasked(() => attempt(part, context))))).join(""));
 
-/** "1 message(s) were", "3 pod address(es) have": as many as the number says, and the verb right behind. */
+/** "1 message(s) were", "3 pod(s), the first is a, lie": as many as the number says, and the verb that goes with them. Of one there is no first. */
 const counted = (sentence: string): string =>
   sentence.replaceAll(
-    /\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\((e?s)\)(?: (were|are|have|leave|divert)\b)?/g,
-    (_, number: string, what: string, plural: string, verb: string | undefined) =>
-      `${number}${what}${number === "1" ? "" : plural}${verb === undefined ? "" : ` ${number === "1" ? SINGULAR[verb] : verb}`}`,
+    /\b(\d{1,15})((?: [A-Za-z][\w-]{0,40}){1,4})\((e?s)\)((?: [\w.:@-]{1,40}){0,5}, the first is [^,]{1,120}?[,:](?= )| such as (?=\S{0,80}\d)[^\s,;]{1,80}(?: → [^\s,;]{1,80})?| of the node)?(?: (were|are|have|leave|divert|lie|belong|sit)\b)?/g,
+    (_, number: string, what: string, plural: string, aside = "", verb: string | undefined) =>
+      number === "1"
+        ? `1${what}${aside.replace(", the first is ", ", ").replace(/^ such as /, " ")}${verb === undefined ? "" : ` ${SINGULAR[verb]}`}`
+        : `${number}${what}${plural}${aside}${verb === undefined ? "" : ` ${verb}`}`,
   );
-const SINGULAR: Readonly<Record<string, string>> = { were: "was", are: "is", have: "has", leave: "leaves", divert: "diverts" };
+const SINGULAR: Readonly<Record<string, string>> = {
+  were: "was",
+  are: "is",
+  have: "has",
+  leave: "leaves",
+  divert: "diverts",
+  lie: "lies",
+  belong: "belongs",
+  sit: "sits",
+};
 
 const text = (result: Result): string => ("value" in result ? String(result.value) : "?");

@@ -12,7 +12,10 @@ export function bind(fix: FixFile, values: Readonly<Record<string, unknown>>): B
     const list = (Array.isArray(value) ? value : value === undefined || value === "" ? [] : [value]).map(String);
     if (list.length === 0) {
       if (parameter.optional) continue;
-      return { ok: false, problem: fix.otherwise ?? `${fix.id}: no value for ${name}` };
+      return {
+        ok: false,
+        problem: fix.otherwise ?? `the captured outputs do not say what ${fix.id} needs (${name}). Mitigation of the rule tells what to do by hand.`,
+      };
     }
     if (!parameter.list && list.length > 1) return { ok: false, problem: `${fix.id}: several values for ${name}` };
     if (list.length > MAX_LIST) return { ok: false, problem: `${fix.id}: ${list.length} values for ${name}; at most ${MAX_LIST} are fixed in one go` };

@@ -12,11 +12,12 @@ test("what is open of that which was looked at comes first, then each output tha
       { rule: "d", reason: once },
       { rule: "e", reason: "needs rule: `ip rule | head`: it shows only a part" },
       { rule: "f", reason: once },
+      { rule: "g", reason: "route-lookup is only partly known: `ip rule | head`: it shows only a part" },
     ]),
   ).toEqual([
+    { rules: ["e", "g"], reason: "`ip rule | head`: it shows only a part" },
     { rules: ["d", "f"], reason: once },
-    { rules: ["e"], reason: "needs rule: `ip rule | head`: it shows only a part" },
-    { rules: ["a", "b"], reason: absent },
-    { rules: ["c"], reason: "the capture holds no output of `ip -j -4 rule show`" },
+    { rules: ["a", "b"], reason: absent, absent: "iptables-save -c" },
+    { rules: ["c"], reason: "the capture holds no output of `ip -j -4 rule show`", absent: "ip -j -4 rule show" },
   ]);
 });
