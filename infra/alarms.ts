@@ -76,7 +76,7 @@ export class Alarms extends Construct {
       },
       StuckApprovals: {
         // the reaper counts those whose time is over: their own triage should have closed them
-        metric: ours("reaper", "PendingApprovals", "Minimum"),
+        metric: ours("reaper", "StuckApprovals", "Minimum"),
         periods: 3,
         text: "Approvals are over and their triages did not notice: executions do not run. The reaper's log names the incidents; look at the triage function.",
       },

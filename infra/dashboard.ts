@@ -33,7 +33,7 @@ export class Dashboard extends Construct {
           ),
         ],
         [
-          graph("Stuck approvals, leaked pods", [ours("reaper", "PendingApprovals", "Maximum"), ours("reaper", "LeakedPods", "Maximum")]),
+          graph("Stuck approvals, leaked pods", [ours("reaper", "StuckApprovals", "Maximum"), ours("reaper", "LeakedPods", "Maximum")]),
           graph(
             "Functions: errors",
             each(({ lambda }) => lambda.metricErrors(five)),

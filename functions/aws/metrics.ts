@@ -7,7 +7,7 @@ const NAMESPACE = "netcheck";
 /** Counts and times, written as EMF lines into the function's log. */
 export interface Meter {
   count(name: "TriageStarted" | "TriageFailed" | "FixOutcomeUnknown" | "FixStarted", value?: number): void;
-  gauge(name: "PendingApprovals" | "LeakedPods", value: number): void;
+  gauge(name: "StuckApprovals" | "LeakedPods", value: number): void;
   milliseconds(name: "TriageMs", value: number): void;
 }
 

@@ -46,5 +46,5 @@ export async function clearUp({ config: read, store, meter, log, reap, now }: Re
     overdue += 1;
     log("error", "an approval is over and its triage did not notice", { incident: id });
   }
-  meter.gauge("PendingApprovals", overdue);
+  meter.gauge("StuckApprovals", overdue);
 }

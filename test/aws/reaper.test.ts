@@ -53,6 +53,6 @@ test("an approval whose time is over counts as stuck; one that waits, and one th
     await store.propose(proposal(`${id}-fix`, id, { expiresAt }), draft("fix-proposed"));
   }
   await run(async () => ({ found: 0, deleted: [], stuck: [], failed: [] }));
-  expect(gauges).toEqual({ LeakedPods: 0, PendingApprovals: 1 });
+  expect(gauges).toEqual({ LeakedPods: 0, StuckApprovals: 1 });
   expect(logged).toEqual([expect.stringContaining('"incident":"i1"')]);
 });

@@ -315,7 +315,7 @@ describe("alarms", () => {
     const ours = all(main, "AWS::CloudWatch::Alarm").filter(([, { Properties }]) => Properties["Namespace"] === "netcheck");
     expect(ours.map(([, { Properties }]) => `${Properties["Dimensions"][0].Value}/${Properties["MetricName"]}`).sort()).toEqual([
       "reaper/LeakedPods",
-      "reaper/PendingApprovals",
+      "reaper/StuckApprovals",
       "slack/AckMs",
       "triage/FixOutcomeUnknown",
       "triage/TriageFailed",

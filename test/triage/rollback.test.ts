@@ -166,7 +166,7 @@ describe("decided", () => {
         store: bench.store,
         meter: {
           gauge: (name, value) => {
-            if (name === "PendingApprovals") found = value;
+            if (name === "StuckApprovals") found = value;
           },
         },
         log: () => undefined,
