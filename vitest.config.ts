@@ -11,6 +11,7 @@ export default defineConfig({
           name: "unit",
           // files of one worker share its modules: half of the processor's time went into loading the same ones for each
           isolate: false,
+          setupFiles: "test/put-back.ts",
           globalSetup: "test/bundled-cli.ts",
           testTimeout: 120_000,
           hookTimeout: 120_000,

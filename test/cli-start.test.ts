@@ -3,16 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { start } from "../functions/cli/start.ts";
-import { startLocal } from "../functions/local/main.ts";
+import type { startLocal } from "../functions/local/main.ts";
 
 /** What `netcheck start` says and leaves behind where it cannot start. */
 
-vi.mock("../functions/local/main.ts", () => ({ startLocal: vi.fn() }));
-
+const serve = vi.fn<typeof startLocal>();
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "netcheck-start-"));
-  vi.mocked(startLocal).mockImplementation((options) => {
+  serve.mockImplementation((options) => {
     mkdirSync(options.directory, { recursive: true });
     writeFileSync(join(options.directory, "store.sqlite"), "");
     return Promise.reject(Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE" }));
@@ -21,14 +20,14 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 test("--once takes any free port: where there is none, no port is blamed, and nothing is left behind", async () => {
-  await expect(start({ once: "/netcheck node1", port: 3000, directory })).rejects.toThrow(/^this machine has no free local port/);
+  await expect(start({ once: "/netcheck node1", port: 3000, directory }, serve)).rejects.toThrow(/^this machine has no free local port/);
   expect(readdirSync(directory)).toEqual([]);
 });
 
 test.each(["", "hello", "node1", "/other node1"])("--once %j: what it takes is said, and nothing is started", async (once) => {
-  vi.mocked(startLocal).mockClear();
-  await expect(start({ once, port: 3000, directory })).rejects.toThrow('--once takes a command as it is typed in the chat, such as "/netcheck node1"');
-  expect(startLocal).not.toHaveBeenCalled();
+  serve.mockClear();
+  await expect(start({ once, port: 3000, directory }, serve)).rejects.toThrow('--once takes a command as it is typed in the chat, such as "/netcheck node1"');
+  expect(serve).not.toHaveBeenCalled();
 });
 
 test.each([
@@ -36,11 +35,11 @@ test.each([
   [{ code: "EACCES", syscall: "mkdir" }, /^\S+: local mode cannot keep its data there: no way\. Name another --directory$/],
   [{ code: "EACCES", syscall: "listen" }, /^port 80 may not be listened on; say --port$/],
 ])("%j is a sentence that says what to change", async (error, sentence) => {
-  vi.mocked(startLocal).mockImplementation(() => Promise.reject(Object.assign(new Error("no way"), error)));
-  await expect(start({ port: 80, directory })).rejects.toMatchObject({ name: "CommandError", message: expect.stringMatching(sentence) as string });
+  serve.mockImplementation(() => Promise.reject(Object.assign(new Error("no way"), error)));
+  await expect(start({ port: 80, directory }, serve)).rejects.toMatchObject({ name: "CommandError", message: expect.stringMatching(sentence) as string });
 });
 
 test("a port that is taken is named; the data stays", async () => {
-  await expect(start({ port: 3000, directory })).rejects.toThrow("port 3000 is taken; stop what listens there, or say --port");
+  await expect(start({ port: 3000, directory }, serve)).rejects.toThrow("port 3000 is taken; stop what listens there, or say --port");
   expect(existsSync(join(directory, "store.sqlite"))).toBe(true);
 });

@@ -5,8 +5,11 @@ import { startLocal } from "../local/main.ts";
 import { startSocketMode } from "../local/socket-mode.ts";
 import { CommandError, UsageError } from "./errors.ts";
 
-/** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. */
-export async function start(options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string }): Promise<void> {
+/** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. `serve`: what brings local mode up. */
+export async function start(
+  options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string },
+  serve: typeof startLocal = startLocal,
+): Promise<void> {
   const once = options.once;
   if (!(Number.isInteger(options.port) && options.port >= 0 && options.port < 65_536)) throw new UsageError("--port takes a number from 0 to 65535");
   if (once !== undefined && !/^\s*\/netcheck(?:\s|$)/.test(once))
@@ -30,7 +33,7 @@ export async function start(options: { once?: string; port: number; directory: s
   const forget = (): void => {
     if (once !== undefined) rmSync(directory, { recursive: true, force: true });
   };
-  const local = await startLocal({
+  const local = await serve({
     directory,
     fresh: once !== undefined || options.fresh === true,
     port: once === undefined ? options.port : 0,
