@@ -141,6 +141,17 @@ describe("diagnose", () => {
     expect(ran.code).toBe(1);
   });
 
+  test("a file that is named and not there: the others are diagnosed, and it is told which one is missing", async () => {
+    const path = handMade("lossy-host", { "iptables-save -c": SAVED, "ip rule": "0:\tfrom all lookup local\n" });
+    rmSync(join(path, "1.txt"));
+    const ran = await netcheck(["diagnose", path, "--json"]);
+    const [diagnosis] = diagnosesIn(ran);
+    expect(diagnosis?.causes.map(({ rule }) => rule)).toEqual(["kube-forward-before-cilium"]);
+    expect(diagnosis?.unchecked).toContainEqual({ rule: "policy-rule-missing", reason: 'needs rule: "1.txt" is not in the capture' });
+    expect(ran.stderr).toBe(`netcheck: ${path}: "1.txt" is not in the capture: what \`ip rule\` printed is not known\n`);
+    expect(ran.code).toBe(0);
+  });
+
   test("- is standard input: pasted text, quoted by its lines; what is none is said to be none", async () => {
     const paste = `root@node7:~# uptime; iptables-save -c\n${SAVED}`;
     const ran = await runCli(["diagnose", "-"], scratch, {}, paste);

@@ -66,7 +66,7 @@ test("a socket is one row, with what each listing tells of it", () => {
   const all = 'udp UNCONN 0 0 0.0.0.0:8125 0.0.0.0:* users:(("statsd",pid=4,fd=5))\ntcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:* users:(("sshd",pid=7,fd=3))\n';
   const { rows, shown } = read("socket", output("ss -lntup", all), ...twice("ss -lnum", udp(4), udp(9)));
   expect(rows).toMatchObject([
-    { port: 8125, process: "statsd", drops: 4, dropsDelta: 5 },
+    { port: 8125, process: "statsd", drops: 9, dropsDelta: 5 },
     { port: 22, process: "sshd", backlog: 128 },
   ]);
   expect(shown.filter((row: { listening: boolean }) => row.listening).map((row: { protocol: string }) => row.protocol)).toEqual(["tcp", "udp", "udp"]);

@@ -48,6 +48,23 @@ describe("route", () => {
     expect(prefixes([all, main])).toEqual(["main 0.0.0.0/0 0", "local 10.0.0.5/32 0"]);
   });
 
+  test("what NetworkManager and the kernel's list of IPv6 tell beside it adds routes, and leaves no more open", () => {
+    const main = { command: "ip route", text: MAIN };
+    const device = {
+      command: "nmcli device show eth0",
+      text: "GENERAL.DEVICE:  eth0\nIP4.ROUTE[1]:  dst = 10.0.0.0/24, nh = 0.0.0.0, mt = 100\nIP6.ROUTE[1]:  dst = fe80::/64, nh = ::, mt = 1024\n",
+    };
+    const zero = "0".repeat(32);
+    const list = { command: "cat /proc/net/ipv6_route", text: `fe80${"0".repeat(28)} 40 ${zero} 00 ${zero} 00000100 00000001 00000000 00000001     eth0\n` };
+    for (const beside of [device, list]) {
+      expect(read("route", [main, beside])).toMatchObject({ status: "read", complete: true, reason: "" });
+      expect(prefixes([beside, main])).toEqual(["main 0.0.0.0/0 1", "main 10.0.0.0/24 1", "main fe80::/64 0"]);
+    }
+    // alone it is not all of the routes
+    expect(read("route", [device])).toMatchObject({ complete: false });
+    expect(read("address", [{ command: "ip addr", text: "" }, device])).toMatchObject({ complete: true });
+  });
+
   test("another table complements table main, a device of the same table adds nothing", () => {
     const outputs = [
       { command: "ip route show table 2", text: "default via 10.0.0.1 dev eth1 \n" },

@@ -89,6 +89,12 @@ describe("ovs", () => {
     expect(reading.value.bonds).toMatchObject([{ name: "bond1", mode: "balance-slb", activeMember: "eth1" }]);
   });
 
+  test("beside `show` a few columns of a table leave nothing open", () => {
+    const columns = { command: "ovs-vsctl -f csv --columns=name,type list Interface", text: "name,type\nbr0,internal\n" };
+    expect(read("ovs", show, bondShow, columns)).toMatchObject({ complete: true, reason: "" });
+    expect(read("ovs", columns)).toMatchObject({ complete: false });
+  });
+
   test("the tables of the database are tied together by their identifiers", () => {
     const reading = read("ovs", listPort, listInterface);
     expect(members(reading)).toEqual([
@@ -198,5 +204,26 @@ describe("tool", () => {
     expect(missing(answer)).toEqual(["nft", "ss"]);
     expect(missing(answer, { command: "which nft", text: "/usr/sbin/nft\n" })).toEqual(["ss"]);
     expect(missing({ ...answer, truncated: true })).toEqual([]);
+  });
+});
+
+describe("agent-log", () => {
+  const before = { command: "kubectl -n kube-system logs kube-proxy-x7k2p --previous", text: "E1109 02:01:44.702100       1 proxier.go:760] no conntrack\n" };
+  const now = { command: "kubectl -n kube-system logs kube-proxy-x7k2p", text: "I1122 12:58:11.002014       1 proxier.go:805] synced\n" };
+
+  test("what the container said that was there before is as old as the present one's log tells", () => {
+    expect(read("agent-log", before, now).value.rows.map((row: { age?: number }) => row.age)).toEqual([undefined, 1_162_586.3]);
+  });
+
+  test("without that nobody knows how old it is", () => {
+    expect(read("agent-log", before).value.rows[0]).not.toHaveProperty("age");
+  });
+
+  test("kubeadm's complaint is read where it stands apart", () => {
+    const stderr = "error execution phase preflight:\n\t[ERROR FileExisting-conntrack]: conntrack not found in system path\n";
+    const printed = { command: "kubeadm join 10.20.0.5:6443", text: "[preflight] Running pre-flight checks\n", exitCode: 1, stderr };
+    expect(read("agent-log", printed).value.rows.map((row: { message: string }) => row.message.trim())).toContain(
+      "[ERROR FileExisting-conntrack]: conntrack not found in system path",
+    );
   });
 });

@@ -112,13 +112,26 @@ describe("commands inside containers", () => {
     ["kubectl debug web-1 -it --image=busybox -- ip a", "ip a", true],
     ["docker exec kind-worker2 ip route", "ip route", false],
     ["docker exec -it web ip route", "ip route", true],
+    ["sudo docker run --rm --net=host --privileged nicolaka/netshoot ip route", "ip route", false],
+    ["podman run -it --network host -v /:/host alpine chroot /host ip route", "ip route", false],
+    ["docker run --rm --net host --entrypoint iptables-save img -c", "iptables-save -c", false],
+    ["docker run --rm --net=host alpine cat /proc/net/softnet_stat", "cat /proc/net/softnet_stat", false],
+    ["docker run --rm --net=host alpine sysctl net.ipv4.ip_forward", "sysctl net.ipv4.ip_forward", false],
+    ["docker run --rm --net=host alpine cat /etc/resolv.conf", "cat /etc/resolv.conf", true],
+    // of a container's processes and files nothing follows for the node's
+    ["docker run --rm --net=host alpine ps aux", "ps aux", true],
     ["sudo crictl exec 3f2ab19c0d birdcl show protocols", "birdcl show protocols", false],
     ["ssh -p 2222 root@node1 'sudo iptables-save'", "iptables-save", false],
     ["minikube ssh -- ip a", "ip a", false],
   ])("%s", (command, inner, foreign) => expect(commandLine(command)).toMatchObject({ argv: inner.split(" "), foreign }));
 
-  test.each(["kubectl logs -n kube-system kube-proxy-x7k2p", "docker ps", "kubectl exec", "ssh node1"])("%s stays as it is", (command) =>
-    expect(commandLine(command)).toMatchObject({ argv: command.split(" "), foreign: false }),
-  );
+  test.each([
+    "kubectl logs -n kube-system kube-proxy-x7k2p",
+    "docker ps",
+    "docker run --rm busybox ip route",
+    "docker run --net=host img",
+    "kubectl exec",
+    "ssh node1",
+  ])("%s stays as it is", (command) => expect(commandLine(command)).toMatchObject({ argv: command.split(" "), foreign: false }));
   test("a filter inside counts", () => expect(commandLine("ssh node1 'iptables-save | grep KUBE'").filtered).toBe(true));
 });

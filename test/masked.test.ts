@@ -89,6 +89,12 @@ describe("a rule", () => {
     expect(judged(PLAIN + MASKED, all).verdict).toBe("inconclusive");
   });
 
+  test("does not conclude from a row that went because it is masked", () => {
+    const given = capture([{ command: "ip neigh", text: `${PLAIN}${MASKED}10.0.0.8 dev eth1 FAILED\n`, truncated: true }]);
+    const none = rule('!neighbor.rows.exists(n, n.interface == "eth0")');
+    expect(evaluateRule(none, new Facts(given, readFacts(given))).verdict).toBe("inconclusive");
+  });
+
   test("a gate stays open while it cannot be told", () => {
     const gated = rule("false", { applies: 'neighbor.rows.exists(n, n.address == "10.0.0.1")' });
     expect(judged(PLAIN, gated).verdict).toBe("not-applicable");
@@ -121,6 +127,20 @@ describe("a derived fact", () => {
     expect(read("address-conflict", ...outputs)).toMatchObject({ status: "read", complete: false, value: { rows: [] } });
     const shown = [{ ...outputs[0], command: "ip -o addr", text: twice.replaceAll("x.x.x.x", "10.0.0.5") }, ...outputs.slice(1)];
     expect(read("address-conflict", ...shown).value.rows).toHaveLength(1);
+  });
+
+  test("takes no listing for whole of which a masked row went", () => {
+    const device = "4: flannel.1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UNKNOWN\n";
+    const [neighbor, route] = ["10.244.2.0 dev flannel.1 lladdr 02:00:00:00:00:02 PERMANENT\n", "10.244.2.0/24 via 10.244.2.0 dev flannel.1 onlink\n"];
+    const unforwarded = (destination: string) =>
+      read(
+        "vtep",
+        { command: "ip link", text: device },
+        { command: "ip neigh", text: neighbor },
+        { command: "ip route", text: route },
+        { command: "bridge fdb show dev flannel.1", text: `02:00:00:00:00:0${destination.at(-1)} dst ${destination} self permanent\n` },
+      ).value.rows[0].unforwarded;
+    expect([unforwarded("10.0.0.2"), unforwarded("10.0.0.3"), unforwarded("x.x.x.2")]).toEqual([false, true, false]);
   });
 
   test("a fact of its own is whole all the same", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
-import { isCalled, nodeNames } from "../functions/facts/node-name.ts";
+import { isCalled, nodeNames, ofNeighbours } from "../functions/facts/node-name.ts";
 
 /** The names of a node in a capture of these commands and outputs. */
 function names(target: string, outputs: readonly (readonly [command: string, text: string])[]): string[] {
@@ -50,4 +50,28 @@ test("a pasted text has no name, unless it tells one", () => {
     );
   expect(pasted("1: lo: <LOOPBACK>\n")).toEqual([]);
   expect(pasted("root@wk-5:~# ip a\n1: lo: <LOOPBACK>\n")).toEqual(["wk-5"]);
+});
+
+/** Which of these commands a capture of the node takes for a neighbour's. */
+function neighbours(target: string, commands: readonly string[]): string[] {
+  const files = commands.map((command, i) => ({ command, file: String(i) }));
+  const capture = captureOf({ schema: "netcheck.capture/1", target: { name: target }, outputs: files }, (file) => ({
+    text: commands[Number(file)]?.endsWith("hostname") === true ? "wk-2\n" : "",
+    truncated: false,
+  }));
+  return [...ofNeighbours(capture)].map((index) => commands[index] as string);
+}
+
+test("what runs through ssh on a machine with another number is a neighbour's, beside the node's own outputs", () => {
+  expect(neighbours("wk-1", ["ip addr", "ssh wk-2 'ip addr'"])).toEqual(["ssh wk-2 'ip addr'"]);
+  expect(neighbours("wk-1", ["ip addr", "sudo ssh -o BatchMode=yes -i key root@wk-2.example.org -- sudo ip addr"])).toHaveLength(1);
+  expect(neighbours("wk-1", ["ssh wk-1 'ip addr'", "ssh wk-2 hostname", "ssh wk-2 'ip addr'"])).toEqual(["ssh wk-2 hostname", "ssh wk-2 'ip addr'"]);
+});
+
+test("the node may go by another name where all was asked through ssh, and what tells of the network tells it from anywhere", () => {
+  expect(neighbours("wk-1", ["kubectl get nodes", "ssh wk-2 'ip addr'"])).toEqual([]);
+  expect(neighbours("wk-1", ["ip addr", "ssh bastion 'ip addr'", "ssh 192.0.2.7 'ip addr'"])).toEqual([]);
+  expect(neighbours("wk-1", ["ip addr", "ssh wk-01 'ip addr'"])).toEqual([]);
+  expect(neighbours("192.0.2.1", ["ip addr", "ssh 192.0.2.7 'ip addr'"])).toEqual([]);
+  expect(neighbours("wk-1", ["ip addr", "ssh wk-2 arping -c 2 192.0.2.7", "ssh wk-2 'sudo kubectl get nodes'"])).toEqual([]);
 });

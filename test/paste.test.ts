@@ -101,12 +101,22 @@ test("the command itself in the first line is no line of its answer, behind a pr
         truncated: false,
       })),
     ).readings.get("route");
-  for (const line of ["ip route", " ip route", "node7 net.d # ip route", "<root@node7>% ip route"]) {
+  for (const line of [
+    "ip route",
+    " ip route",
+    "node7 net.d # ip route",
+    "<root@node7>% ip route",
+    "### ip route ###",
+    "==== ip route ====",
+    "+ ip route",
+    "Command: ip route",
+    "# ip route:",
+  ]) {
     const reading = read(`${line}\n${route}`);
     expect(reading?.unparsed).toEqual([]);
     expect(reading?.value).toMatchObject({ rows: [{ line: 2, prefix: "0.0.0.0/0" }] });
   }
-  for (const line of ["here is ip route", "ip -6 route"]) expect(read(`${line}\n${route}`)?.unparsed).toHaveLength(1);
+  for (const line of ["here is ip route", "ip -6 route", "### ip -6 route ###"]) expect(read(`${line}\n${route}`)?.unparsed).toHaveLength(1);
 });
 
 test("nothing is put together where all was read, or where no line is long", () => {

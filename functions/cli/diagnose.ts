@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Command } from "commander";
+import { missingFiles } from "../facts/capture.ts";
 import { readCaptures } from "../imports/index.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
@@ -29,6 +30,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
         for (const path of paths) {
           try {
             for (const capture of await readCaptures(path, ownSecrets(rules))) {
+              for (const missing of missingFiles(capture)) process.stderr.write(`netcheck: ${path}: ${missing}\n`);
               const diagnosis = diagnose(capture, rules, path, () => performance.now());
               process.stdout.write(options.json === true ? `${diagnosisJson(diagnosis)}\n` : `${diagnosisText(diagnosis)}\n`);
               if (limit !== undefined && diagnosis.causes.some((cause) => severities.indexOf(cause.severity) >= limit)) process.exitCode = 1;
@@ -87,10 +89,12 @@ function diagnosisText(diagnosis: Diagnosis): string {
   }
   for (const symptom of diagnosis.symptoms) finding("SYMPTOM", symptom);
   for (const risk of diagnosis.risks) finding("RISK", risk);
-  if (diagnosis.unchecked.length > 0) {
-    lines.push("", "COULD NOT BE CHECKED");
-    for (const { rules, reason } of uncheckedGroups(diagnosis.unchecked)) lines.push(`  ${rules.join(", ")}`, `    ${reason}`);
-  }
+  const open = uncheckedGroups(diagnosis.unchecked);
+  if (open.length > 0) lines.push("", "COULD NOT BE CHECKED");
+  for (const { rules, reason, absent } of open) if (absent === undefined) lines.push(`  ${rules.join(", ")}`, `    ${reason}`);
+  // of a pasted output nearly everything is missing: a line for each, so that what was found stays in sight
+  const missing = open.flatMap(({ rules, absent }) => (absent === undefined ? [] : [`    \`${absent}\`: ${rules.join(", ")}`]));
+  if (missing.length > 0) lines.push("  The capture holds no output of", ...missing);
   if (diagnosis.unparsed.length > 0)
     lines.push("", "LINES THAT COULD NOT BE READ", ...diagnosis.unparsed.map(({ command, lines: count }) => `  ${command}: ${count}`));
   if (diagnosis.unknown.length > 0) lines.push("", `Commands that netcheck does not know: ${diagnosis.unknown.join("; ")}`);

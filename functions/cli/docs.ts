@@ -122,7 +122,8 @@ function formatLines(root: string, fact: AnyFact): string[] {
   for (const file of readdirSync(folder)
     .filter((name) => name.endsWith(".json"))
     .sort()) {
-    const { command } = JSON.parse(readFileSync(join(folder, file), "utf8")) as { command: string };
+    const { command: given } = JSON.parse(readFileSync(join(folder, file), "utf8")) as { command: string | readonly string[] };
+    const command = typeof given === "string" ? given : given.join(" ");
     const format = fact.recognize(commandLine(command).argv)?.format;
     if (format !== undefined) formats.set(format, (formats.get(format) ?? new Set()).add(cut(command, 90)));
   }

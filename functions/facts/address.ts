@@ -5,8 +5,10 @@ import { readIfconfig } from "./ifconfig.ts";
 import type { Family } from "./ip-address.ts";
 import { familyScope, filterValue, ipCommand, mergeFamilies, wholeFamilies } from "./ip-command.ts";
 import { type AddressText, readLinkText, split } from "./ip-link-text.ts";
+import { fromHexIpv6 } from "./ipv6.ts";
 import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
 import { readPrefix } from "./mask.ts";
+import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -36,7 +38,11 @@ const Address = z.object({
   /** "dynamic", "secondary", "deprecated", "tentative", "dadfailed", "noprefixroute", … */
   flags: z.array(z.string()),
 });
-const Addresses = z.object({ rows: z.array(Address) });
+const Addresses = z.object({
+  rows: z.array(Address),
+  /** Families of which all addresses were listed, alone (`ip -4 addr`) or as JSON: of `ip addr` as text people keep the interfaces they like. Absent where there is none. */
+  listed: z.array(z.enum(["ipv4", "ipv6"])).optional(),
+});
 export type Address = z.infer<typeof Address>;
 
 const FLAGS = new Set(
@@ -67,6 +73,9 @@ export const address = defineFact({
       // ifconfig shows one IPv4 address per label: others may exist.
       return { format: "ifconfig", complete: false, scope: others.length === 0 ? "" : ` ${others[0]}`, rank: 1 };
     }
+    if (argv.length === 2 && argv[0] === "cat" && IF_INET6.test(argv[1] as string)) return { format: "proc", complete: true, scope: "ipv6", rank: 1 };
+    const devices = nmcliDevices(argv);
+    if (devices !== undefined) return { format: "nmcli", complete: false, scope: ` ${devices}`, rank: 0, hint: true };
     const command = ipCommand(argv);
     if (command?.object !== "address") return undefined;
     const format = command.json ? "json" : command.brief ? "brief" : "text";
@@ -79,6 +88,8 @@ export const address = defineFact({
     const rows: Address[] = [];
     if (view.format === "json") fromJson(rows, text, unparsed);
     else if (view.format === "brief") readBrief(rows, text, unparsed);
+    else if (view.format === "proc") readProc(rows, text, unparsed);
+    else if (view.format === "nmcli") for (const field of nmcliFields(text, argv, unparsed)) rows.push(...nmcliAddress(field));
     else if (view.format === "ifconfig") {
       for (const block of readIfconfig(text, unparsed)) {
         for (const shown of block.addresses) rows.push({ ...shown, interface: block.interface, ...present({ label: block.label }), flags: [] });
@@ -95,8 +106,14 @@ export const address = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => mergeFamilies(parts),
-  whole: wholeFamilies,
+  merge(parts) {
+    const listed = (["ipv4", "ipv6"] as const).filter((family) =>
+      parts.some(({ complete, view }) => complete && (view.scope === family || (view.scope === "" && view.format === "json"))),
+    );
+    return { ...mergeFamilies(parts), ...(listed.length === 0 ? {} : { listed }) };
+  },
+  // what NetworkManager knows of a device only adds to it
+  whole: (parts) => wholeFamilies(parts.filter(({ view }) => view.format !== "nmcli")),
 });
 
 /** `inet 192.0.2.1 peer 192.0.2.2/32 brd 192.0.2.255 scope global secondary eth0:1` */
@@ -156,6 +173,53 @@ function readBrief(rows: Address[], text: string, unparsed: UnparsedLines): void
     if (!strange) rows.push(...found);
     else if (!isPrompt(content)) unparsed.add(line, content);
   }
+}
+
+const IF_INET6 = /^(?:\/host)?\/proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/if_inet6$/;
+/** `fd000031000000000000000000000004 02 40 00 82     eth0`: address, number of the interface, prefix length, scope, flags, name. */
+const PROC_ROW = /^([0-9a-f]{32}) [0-9a-f]{2,8} ([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2,8}) +(\S{1,15})$/;
+const PROC_SCOPES: Readonly<Record<string, string>> = { "00": "global", "10": "host", "20": "link", "40": "site" };
+/** linux/if_addr.h, those that fit into what the file shows. */
+const PROC_FLAGS: readonly (readonly [number, string])[] = [
+  [0x01, "temporary"],
+  [0x02, "nodad"],
+  [0x04, "optimistic"],
+  [0x08, "dadfailed"],
+  [0x10, "home"],
+  [0x20, "deprecated"],
+  [0x40, "tentative"],
+];
+
+/** The kernel's own list of IPv6 addresses. What is not permanent, `ip` calls dynamic. */
+function readProc(rows: Address[], text: string, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    const [, hex, length, scope, bits, name] = PROC_ROW.exec(content.trim()) ?? [];
+    const own = hex === undefined ? undefined : readPrefix(fromHexIpv6(hex), "ipv6");
+    if (own === undefined) {
+      if (!isPrompt(content)) unparsed.add(line, content);
+      continue;
+    }
+    const set = Number.parseInt(bits as string, 16);
+    const flags = PROC_FLAGS.flatMap(([bit, flag]) => ((set & bit) === 0 ? [] : [flag]));
+    rows.push({
+      line,
+      interface: name as string,
+      family: "ipv6",
+      address: own.address,
+      prefixLength: Number.parseInt(length as string, 16),
+      ...present({ scope: PROC_SCOPES[scope as string] }),
+      flags: (set & 0x80) === 0 ? ["dynamic", ...flags] : flags,
+    });
+  }
+}
+
+/** `IP4.ADDRESS[1]: 10.31.0.4/24` */
+function nmcliAddress({ line, interface: name, key, value }: NmcliField): Address[] {
+  const family = key.startsWith("IP4.ADDRESS") ? "ipv4" : key.startsWith("IP6.ADDRESS") ? "ipv6" : undefined;
+  const own = family === undefined ? undefined : readPrefix(value, family);
+  return own === undefined || own.family !== family
+    ? []
+    : [{ line, interface: name, family, address: own.address, ...present({ prefixLength: own.length }), flags: [] }];
 }
 
 type Json = Record<string, unknown>;

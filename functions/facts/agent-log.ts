@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString, jsonElements } from "./json.ts";
+import { verboseEntries } from "./journal-verbose.ts";
+import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
 import { readMessage } from "./log-message.ts";
 import { withAges } from "./log-time.ts";
 import { baseName, unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
@@ -86,22 +87,25 @@ export const agentLog = defineFact<AgentLog>({
   schema: AgentLog,
   log: "newest",
   // exit code 1 only says that some file is not there
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr),
-  parse({ text, stderr, argv, view, startedAt, live, truncated }) {
+  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr) || KUBEADM_ERROR.test(stderr),
+  parse({ text, stderr, argv, view, startedAt, live, timed, truncated }) {
     const unparsed = new UnparsedLines();
-    const printed = view.format === "journal-json" ? readJson(text, unparsed) : readText(text, argv, view.format, unparsed);
-    const apart = printed.messages.length === 0 && view.format === "container" && ENGINES.has(argv[0] ?? "") ? ofProgram(stderr) : "";
-    const rows = apart === "" ? printed : readText(apart, argv, view.format, unparsed);
+    const entries = view.format === "journal-json" ? jsonElements(text, unparsed) : view.format === "journal-verbose" ? verboseEntries(text) : undefined;
+    const printed = entries !== undefined ? readEntries(entries, unparsed) : readText(text, argv, view.format, unparsed);
+    const complained = view.format === "kubeadm" || (printed.messages.length === 0 && view.format === "container" && ENGINES.has(argv[0] ?? ""));
+    const apart = !complained ? "" : view.format === "kubeadm" ? stderr : ofProgram(stderr);
+    const other = apart === "" ? undefined : readText(apart, argv, view.format, unparsed);
     // the output has no such lines: they quote themselves
-    const said = apart === "" ? [] : apart.split("\n");
-    for (const row of apart === "" ? [] : rows.messages) row.text ??= said[row.line - 1] ?? "";
+    const said = apart.split("\n");
+    for (const row of other?.messages ?? []) row.text ??= said[row.line - 1] ?? "";
+    const rows = other === undefined ? printed : { headers: other.headers, messages: [...printed.messages, ...other.messages] };
     const seen = new Map<string, z.infer<typeof Log>>();
     const cut = truncated === true;
     for (const { line, unit } of [...rows.headers, ...rows.messages]) if (unit !== "" && !seen.has(unit)) seen.set(unit, { line, unit, cut });
-    return unparsed.with({ rows: [...withAges(rows.messages, startedAt, live === true)], logs: [...seen.values()] });
+    return unparsed.with({ rows: [...withAges(rows.messages, startedAt, live === true || timed === true)], logs: [...seen.values()] });
   },
   merge(parts: readonly Part<AgentLog>[]) {
-    const best = ranked(parts).map((part) => part.value);
+    const best = ranked(parts).map((part) => (PREVIOUS.test(part.view.scope) ? ofBefore(part.value, parts) : part.value));
     const logs = new Map(best.flatMap((value) => value.logs.map((log) => [log.unit, log] as const)).toReversed());
     return { rows: distinct(best.flatMap((value) => value.rows)), logs: [...logs.values()] };
   },
@@ -117,10 +121,21 @@ function ofProgram(stderr: string): string {
   return kept.some((line) => line.trim() !== "") ? kept.join("\n") : "";
 }
 
+/** kubeadm writes why it does not go on to its standard error. */
+const KUBEADM_ERROR = /^\s{0,8}\[(?:ERROR|WARNING) [A-Za-z-]{1,60}\]: /m;
+
 /** True if files or folders that are not there are all that went wrong. */
 function onlyMissing(stderr: string): boolean {
   const messages = stderr.split("\n", 100).filter((line) => line.trim() !== "");
   return messages.length > 0 && messages.every((line) => line.trimEnd().endsWith("No such file or directory"));
+}
+
+/** `kubectl logs --previous`: what the container said that was there before. */
+const PREVIOUS = /(?:^| )(?:-p|--previous(?:=true)?)(?: |$)/;
+/** Where nobody knows when it was read, what the present container says tells how old it is at least. */
+function ofBefore(value: AgentLog, parts: readonly Part<AgentLog>[]): AgentLog {
+  const later = parts.flatMap((part) => (PREVIOUS.test(part.view.scope) ? [] : part.value.rows));
+  return { ...value, rows: withAges([...value.rows, ...later], undefined, false).slice(0, value.rows.length) };
 }
 
 /** Several outputs may hold the same message. */
@@ -136,7 +151,7 @@ function distinct(rows: readonly Message[]): Message[] {
 /** The journal without the kernel's part, container logs, and log files, in every spelling. */
 function recognize(argv: readonly string[]): View | undefined {
   const [program] = argv;
-  const view = (format: string, complete: boolean, what: string): View => ({ format, complete, scope: what, rank: format === "journal-json" ? 2 : 1 });
+  const view = (format: string, complete: boolean, what: string): View => ({ format, complete, scope: what, rank: /^journal-[jv]/.test(format) ? 2 : 1 });
   if (program === "journalctl") {
     if (
       argv.some((word) =>
@@ -145,14 +160,14 @@ function recognize(argv: readonly string[]): View | undefined {
     )
       return undefined;
     const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
-    if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json|json-pretty)$/.test(output)) return undefined;
+    if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json|json-pretty|verbose)$/.test(output)) return undefined;
     // the newest lines are what this fact is about: a number of lines or a time to begin with is no cut
     const part = argv.some(
       (word, i) =>
         /^(?:-[pgUr]|-[a-z]*r|--(?:until|priority|grep|reverse|case-sensitive|boot=-)|-b-?\d)/.test(word) ||
         (/^(?:-b|--boot)$/.test(word) && /^-\d/.test(argv[i + 1] ?? "")),
     );
-    const format = output.startsWith("json") ? "journal-json" : output === "cat" ? "cat" : "journal";
+    const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : output === "cat" ? "cat" : "journal";
     return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
   }
   if (program === "stern" || program === "kubectl-stern") return view("stern", true, argv.slice(1).join(" "));
@@ -168,6 +183,8 @@ function recognize(argv: readonly string[]): View | undefined {
     const unit = argv.slice(argv.indexOf("status") + 1).find((word) => !word.startsWith("-"));
     return unit === undefined ? undefined : view("status", false, `status ${unit}`);
   }
+  // what it complains of before it does anything; the rest of what it prints is about other things
+  if (program === "kubeadm" && argv.some((word) => word === "init" || word === "join")) return view("kubeadm", false, argv.slice(1).join(" ").slice(0, 200));
   // BusyBox: the newest lines of all programs
   if (program === "logread") return view("files", true, "logread");
   if (program === "find") {
@@ -202,6 +219,7 @@ function askedUnit(argv: readonly string[], format: string): string {
     return units.length === 1 ? (units[0] as string) : "";
   }
   if (format === "container") return unitOfPod(argv);
+  if (format === "kubeadm") return format;
   if (format === "status") return "";
   const units = new Set(argv.slice(1).flatMap((word) => unitOfPath(word) ?? []));
   return units.size === 1 ? ([...units][0] as string) : "";
@@ -275,10 +293,10 @@ function goesOn(row: Message, next: Omit<Message, "line">): boolean {
 
 const PRIORITIES = ["fatal", "fatal", "fatal", "error", "warning", "info", "info", "debug"];
 
-/** `journalctl -o json`: one object a message. */
-function readJson(text: string, unparsed: UnparsedLines): Rows {
+/** `journalctl -o json` and `-o verbose`: one object a message. */
+function readEntries(entries: readonly JsonElement[], unparsed: UnparsedLines): Rows {
   const messages: Message[] = [];
-  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+  for (const { value, line, text: quote } of entries) {
     const message = asString(value["MESSAGE"]);
     const name = asString(value["SYSLOG_IDENTIFIER"]) ?? asString(value["_SYSTEMD_UNIT"]) ?? asString(value["_COMM"]) ?? "";
     if (message === undefined) unparsed.add(line, quote);

@@ -39,6 +39,9 @@ const SCAN_FRAME =
 // tcpdump, with -e and without: "ARP, Reply 10.0.0.5 is-at 52:54:00:11:22:33, length 28", "52:54:00:11:22:33 > ff:ff:ff:ff:ff:ff, …: Request who-has 10.0.0.1 tell 10.0.0.5, length 46"
 const HEARD_REPLY = /\breply (\d{1,3}(?:\.\d{1,3}){3}) is-at ([\da-f:]{11,17})\b/i;
 const HEARD_REQUEST = /(?:^|\s)([\da-f:]{17}) (?:\(.{1,40}?\) )?> .{0,120}?\bwho-has \S{1,40}(?: \(\S{1,40}\))? tell (\d{1,3}(?:\.\d{1,3}){3})\b/i;
+// IPv6, with -e: "52:54:00:11:22:33 > 52:54:00:aa:bb:cc, …: 2001:db8::5 > 2001:db8::1: ICMP6, neighbor advertisement, tgt is 2001:db8::5, length 32"
+const HEARD_ADVERTISEMENT =
+  /(?:^|\s)([\da-f:]{17}) (?:\(.{1,40}?\) )?> .{0,200}?\bneighbor advertisement, (?:length \d{1,4}, )?tgt is ([\da-f:]{3,45})(?:,|\s|$)/i;
 // to whom an answer goes: an announcement goes to everybody
 const ANSWERED = /(?:^|\s)[\da-f:]{17} (?:\(.{1,40}?\) )?> ([\da-f:]{17})\b/i;
 const ASKED_FOR = /\bwho-has (\d{1,3}(?:\.\d{1,3}){3})\b/;
@@ -141,17 +144,18 @@ function heardIn(text: string, name: string | undefined): ArpAnswer[] {
     const target = ASKED_FOR.exec(content)?.[1];
     if (target !== undefined) answers.set(target, []);
     const reply = HEARD_REPLY.exec(content);
-    const request = reply === null ? HEARD_REQUEST.exec(content) : null;
-    const address = reply?.[1] ?? request?.[2];
+    const request = reply === null ? (HEARD_REQUEST.exec(content) ?? HEARD_ADVERTISEMENT.exec(content)) : null;
+    const address = reply?.[1] ?? request?.[2]?.toLowerCase();
     const mac = readMac(reply?.[2] ?? request?.[1] ?? "");
-    if (address === undefined || mac === undefined) continue;
+    if (address === undefined || mac === undefined || readFamily(address, address.includes(":") ? "ipv6" : "ipv4") === undefined) continue;
     const before = rows.filter((row) => row.address === address).map((row) => row.mac);
     const first = before.indexOf(mac);
     const to = reply === null ? EVERYBODY : (ANSWERED.exec(content)?.[1]?.toLowerCase() ?? EVERYBODY);
     const known = to === EVERYBODY ? undefined : answers.get(address);
     const both = known?.some((other) => other.to === to && other.mac !== mac) ?? false;
     known?.push({ to, mac });
-    const returned = both || (first !== -1 && before.slice(first).some((other) => other !== mac));
+    // several hosts may have one anycast address of IPv6
+    const returned = both || (!address.includes(":") && first !== -1 && before.slice(first).some((other) => other !== mac));
     rows.push({ line, address, mac, ...present({ interface: name }), duplicateCheck: false, heard: true, ...(returned ? { returned } : {}) });
   }
   return rows;

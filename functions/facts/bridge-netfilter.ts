@@ -25,7 +25,7 @@ const Switch = z.object({
   by: z.enum(["key", "module", "log"]),
   /** Of the key of one family; the module is of both. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
-  /** flannel ends when it does not find it. */
+  /** flannel ends when it does not find it; kubeadm does not begin where it is missing or off. */
   fatal: z.boolean(),
   /** Seconds; of logs, where known. */
   age: z.number().optional(),
@@ -70,14 +70,18 @@ type PodBridge = BridgeNetfilter["bridges"][number] & Row;
 type Endpoint = BridgeNetfilter["endpoints"][number] & Row;
 
 interface Sources {
-  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[]; absent: readonly (Row & { key: string })[] };
+  readonly sysctl?: {
+    rows: readonly (Row & { key: string; value: string })[];
+    absent: readonly (Row & { key: string })[];
+    refusals?: readonly (Row & { key: string; ended?: boolean })[];
+  };
   readonly module?: {
     rows: readonly (Row & { name: string; size?: number; usedBy: readonly string[]; builtin: boolean })[];
     missing: readonly (Row & { name: string })[];
   };
   readonly os?: { kernels: readonly { release: string }[] };
   readonly iptables?: Iptables;
-  readonly nft?: { rows: readonly (Row & { table: string; spec: string })[] };
+  readonly nft?: { rows: readonly (Row & { family: string; table: string; chain: string; spec: string })[] };
   readonly ipvs?: { servers: readonly (Row & { address: string; forward?: string })[] };
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
@@ -98,6 +102,8 @@ const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman
 const FLANNEL = /Failed to check br_netfilter\b/;
 /** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
 const NOT_FOUND = /bridge-nf-call-iptables.{0,40}: no such file or directory|missing br-netfilter module or unset sysctl/i;
+/** kubeadm, of what it does behind its checks. */
+const WENT_ON = /initialized successfully|has joined the cluster|^\[(?:certs|kubelet-start|control-plane|addons)\]/;
 /** kube-proxy in nftables mode: "meta l4proto udp dnat to 10.244.1.5:53" in its tables "kube-proxy"; "dnat to [fd00:1::5]:53" in that of IPv6. */
 const NFT_TARGET = /\bdnat to (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[[0-9a-f:]{2,39}\]):\d{1,5}\b/;
 const ENDPOINT = / -> (\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[[0-9a-f:]{2,39}\]):\d{1,5}$/;
@@ -150,13 +156,22 @@ function switchesOf(sources: Sources): BridgeNetfilter["switches"] {
 }
 
 /** What the setting of one family says. */
-function keysOf({ sysctl }: Sources, key: string, family: Family): BridgeNetfilter["switches"] {
-  const row = { by: "key", fatal: false, family } as const;
+function keysOf(sources: Sources, key: string, family: Family): BridgeNetfilter["switches"] {
+  const { sysctl } = sources;
+  const row = { by: "key", family } as const;
+  const fatal = (each: Row): boolean => key === KEY && hasEnded(sources, each);
   return [
-    ...(sysctl?.rows ?? []).filter((each) => each.key === key).map((each) => ({ ...placed(each), state: each.value === "0" ? "off" : "on", ...row }) as const),
-    ...(sysctl?.absent ?? []).filter((each) => each.key === key).map((each) => ({ ...placed(each), state: "absent", ...row }) as const),
+    ...(sysctl?.rows ?? [])
+      .filter((each) => each.key === key)
+      .map((each) => ({ ...placed(each), state: each.value === "0" ? "off" : "on", fatal: fatal(each), ...row }) as const),
+    ...(sysctl?.absent ?? []).filter((each) => each.key === key).map((each) => ({ ...placed(each), state: "absent", fatal: fatal(each), ...row }) as const),
   ];
 }
+
+/** Whether kubeadm says so where this setting was read, and did not go on later. */
+const hasEnded = ({ sysctl, "agent-log": log }: Sources, row: Row): boolean =>
+  (sysctl?.refusals ?? []).some((each) => each.ended === true && each.line === row.line && each.output === row.output) &&
+  !(log?.rows ?? []).some((each) => WENT_ON.test(each.message));
 
 /** The setting of IPv4, and where nothing says that it is on: what tells that the module is missing. */
 function switchesOfModule(sources: Sources): BridgeNetfilter["switches"] {
@@ -237,9 +252,11 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
     return bridge?.flat === true && !isBehind(address, bridge.interface) ? undefined : bridge;
   };
   const endpoints: Endpoint[] = [];
+  const masked = bridges.length === 0 ? new Set<Family>() : masqueraded(sources);
   const add = (row: Row, address: string, by: Endpoint["by"]): void => {
     const bridge = by === "answer" ? subnetOf(address) : bridgeOf(address);
-    if (bridge !== undefined) endpoints.push({ ...placed(row), bridge: bridge.interface, family: bridge.family, address, by });
+    if (bridge === undefined || (masked.has(bridge.family) && by !== "connection" && by !== "answer")) return;
+    endpoints.push({ ...placed(row), bridge: bridge.interface, family: bridge.family, address, by });
   };
   const rows = sources.iptables?.rows ?? [];
   // on a node without such a bridge there is nothing to look for among 100,000 rules
@@ -272,6 +289,33 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
     if (row.from !== row.expected && serves(row.from) && subnetOf(row.expected) === undefined) add(row, row.from, "answer");
   return endpoints;
 }
+
+/**
+ * Families of which kube-proxy masquerades whatever is sent to a service (`--masquerade-all`): a pod's reply goes to the node itself, which translates it back, whether the bridge asks iptables or not.
+ *
+ *     -A KUBE-SVC-67NZLRHBNDSAWJRO -d 10.96.44.17/32 -p tcp -m comment --comment "shop/web:http cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
+ */
+function masqueraded({ iptables, nft }: Sources): Set<Family> {
+  const marks = (iptables?.rows ?? []).filter((row) => row.target === "KUBE-MARK-MASQ" && isOfServices(row));
+  // of IPVS without a range of pods only what a service's own address sends to itself
+  const plain = (row: IptablesRow): boolean =>
+    row.source === undefined && row.inInterface === undefined && row.mark === undefined && row.cut !== true && !/ src,dst(?: |$)/.test(row.spec);
+  const jumps = (nft?.rows ?? []).filter(
+    (row) => row.table === "kube-proxy" && row.chain.startsWith("service-") && / jump mark-for-masquerade(?: |$)/.test(row.spec),
+  );
+  const found = new Set<Family>();
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const own = marks.filter((row) => row.family === family);
+    const other = jumps.filter((row) => row.family === (family === "ipv4" ? "ip" : "ip6"));
+    if (own.length + other.length > 0 && own.every(plain) && other.every((row) => !/ saddr |iifname /.test(row.spec))) found.add(family);
+  }
+  return found;
+}
+
+/** Of cluster addresses: since 1.24 in the chain of the service, before among the services, where those of external addresses are masqueraded anyway; with IPVS one rule for all. */
+const isOfServices = (row: IptablesRow): boolean =>
+  row.chain.startsWith("KUBE-SVC-") ||
+  (row.chain === "KUBE-SERVICES" && / cluster IP$| service cluster ip \+ port for masquerade purpose$/.test(row.comment ?? ""));
 
 /** Tells whether an address was seen behind a pod's port of a bridge: its hardware address is known, and the bridge learned that one there. */
 function behind(sources: Sources, bridges: readonly PodBridge[]): (address: string, bridge: string) => boolean {
@@ -308,7 +352,10 @@ function unneededOf(
 ): BridgeNetfilter["unneeded"] {
   const ports = whole.has("link") || whole.has("bridge");
   const behindPorts = !bridges.some((row) => row.flat) || (whole.has("neighbor") && whole.has("fdb"));
-  const rules = whole.has("iptables") && (whole.has("nft") || !(sources.nft?.rows ?? []).some((row) => row.table === "kube-proxy"));
+  // with IPVS the rules tell nothing of where services lead
+  const balanced = (sources.iptables?.rows ?? []).some((row) => row.spec.includes("match-set KUBE-CLUSTER-IP "));
+  const rules =
+    whole.has("iptables") && (!balanced || whole.has("ipvs")) && (whole.has("nft") || !(sources.nft?.rows ?? []).some((row) => row.table === "kube-proxy"));
   const nothing = whole.has("address") && ports && behindPorts && (bridges.length === 0 || (rules && services.length === 0));
   const row = sources.address?.rows[0];
   return nothing && endpoints.length === 0 && row !== undefined ? [placed(row)] : [];

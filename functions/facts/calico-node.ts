@@ -73,8 +73,10 @@ const BIRD_ROW =
 const BIRD_DETAIL = /^(?:1006-|1002-)?\s{1,10}([A-Za-z][A-Za-z0-9 ()/_-]{1,40}):\s*(.{0,400})$/;
 const BIRD_MORE = /^(?:1006-|1002-)?\s{1,10}\S.{0,400}$/;
 const NO_BIRD = /(?:bird6?\.ctl|BIRDv?[46]? socket|querying BIRD|connect to server control socket)/;
-const READINESS = /(?:calico\/node is not ready: |^)((?:BIRD|BIRDv?6|felix|bird|bird\/confd|confd)6? is not (?:ready|live)[:.]? .{0,600})/i;
+const READINESS = /(?:calico[/-]?node is not ready: |^)((?:BIRD|BIRDv?6|felix|bird|bird\/confd|confd)6? is not (?:ready|live)[:.]? .{0,600})/i;
 const PEERS_NAMED = /BGP not established with ([0-9a-fA-FxX*.:,\s]{2,1000}?)(?=\d{4}-\d\d-\d\d|[^0-9a-fA-FxX*.:,\s]|$)/;
+/** What people write for an address that nobody is to see. */
+const PEER_HIDDEN = /BGP not established with (<[\w .-]{1,40}>|\[[\w .-]{1,40}\]|\$\{?\w{1,40}\}?)/;
 const ESTABLISHED_ZERO = /[Nn]umber of node\(s\) with BGP peering established = 0/;
 /** A line of the events, of which the lines behind it may be a part. */
 const EVENT = /^\s{0,8}(?:Normal|Warning)\s{1,40}[A-Z]\w{1,60}\s/;
@@ -272,7 +274,8 @@ function problemOf(line: number, raw: string, age?: number): CalicoNode["problem
   const named = PEERS_NAMED.exec(content)?.[1]?.split(/[\s,]+/, 100) ?? [];
   // the daemon's own log line may follow without a blank
   const message = (readiness ?? content).replace(/\s{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.{0,4000}$/, "");
-  const peers = named.filter((address) => readFamily(address, "ipv4") !== undefined);
+  const known = named.filter((address) => readFamily(address, "ipv4") !== undefined);
+  const peers = known.length > 0 ? known : (PEER_HIDDEN.exec(content)?.slice(1, 2) ?? []);
   return { line, message: message.slice(0, 600), peers, ...present({ age: eventAge(raw.slice(0, 4000)) ?? age }) };
 }
 

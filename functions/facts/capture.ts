@@ -27,7 +27,8 @@ export const CaptureIndex = z.strictObject({
         startedAt: z.string().max(64).optional(),
         stderr: z.string().optional(),
         truncated: z.boolean().optional(),
-        sample: z.number().int().min(1).max(2).optional(),
+        /** Which run of the same command it is, from 1; later ones than the second count as it does. */
+        sample: z.number().int().min(1).max(1000).optional(),
         /** Why the command was not run although its answer is known: there is nothing that it could list. The file is empty. */
         notRun: z.string().max(200).optional(),
       }),
@@ -109,18 +110,28 @@ export interface Capture {
   readonly outputs: readonly Output[];
 }
 
-/** Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut. */
-export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean }): Capture {
+/**
+ * Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut, or with nothing for a file
+ * that is not there: its command counts as not collected, which is never the same as one that printed nothing.
+ */
+export function captureOf(index: CaptureIndex, texts: (file: string) => { text: string; truncated: boolean } | undefined): Capture {
   const seen = new Map<string, number>();
   const startedAt = index.startedAt ?? earliest(index.outputs.map((output) => output.startedAt));
-  const outputs = index.outputs.map((output) => {
-    const { text, truncated } = texts(output.file);
+  const lost: { command: string; reason: string }[] = [];
+  const outputs = index.outputs.flatMap((output) => {
     const command = typeof output.command === "string" ? output.command : output.command.join(" ");
     // who writes a capture by hand and ran a command twice need not say so
     const question = asked(command);
     const nth = (seen.get(question) ?? 0) + 1;
     seen.set(question, nth);
-    return {
+    const sample = Math.min(2, output.sample ?? nth);
+    const read = texts(output.file);
+    if (read === undefined) {
+      lost.push({ command: sample === 2 ? `${command} (second sample)` : command, reason: `${JSON.stringify(output.file)} ${NOT_IN_CAPTURE}` });
+      return [];
+    }
+    const { text, truncated } = read;
+    const taken: Output = {
       command,
       argv: typeof output.command === "string" ? undefined : output.command,
       file: output.file,
@@ -130,9 +141,10 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
       startMs: output.startMs,
       stderr: output.stderr ?? "",
       truncated: truncated || (output.truncated ?? false),
-      sample: output.sample ?? Math.min(2, nth),
+      sample,
       ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
     };
+    return [taken];
   });
   return {
     target: index.target.name,
@@ -140,10 +152,22 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     runbook: index.runbook ?? "netcheck",
     startedAt: startedAt ?? toldByDate(outputs),
     redacted: index.redacted ?? 0,
-    notCollected: index.notCollected ?? [],
+    notCollected: [...(index.notCollected ?? []), ...lost],
     outputs,
   };
 }
+
+/** What is said of a file that `capture.json` names and that does not lie beside it. */
+const NOT_IN_CAPTURE = "is not in the capture";
+/** What is said of one of several machines' bundles that could not be read beside the others. */
+export const NOT_READ = "was left out";
+
+/** What is to be told of a capture of which files are missing, a sentence each. */
+export const missingFiles = ({ notCollected }: Pick<Capture, "notCollected">): readonly string[] =>
+  notCollected.flatMap(({ command, reason }) => {
+    if (reason.endsWith(NOT_IN_CAPTURE)) return [`${reason}: what \`${command}\` printed is not known`];
+    return reason.endsWith(NOT_READ) ? [reason] : [];
+  });
 
 /** The first of these times; those that are none are left aside. */
 function earliest(times: readonly (string | undefined)[]): string | undefined {

@@ -54,6 +54,7 @@ export const cardDrops = defineDerivedFact<CardDrops>({
   from: ["link", "ethtool-statistics", "sar"],
   optional: ["sar"],
   schema: CardDrops,
+  enough: (values, whole) => untouched(values as Sources, whole),
   derive(values) {
     const { link, sar, "ethtool-statistics": ethtool } = values as Sources;
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
@@ -105,3 +106,20 @@ export const cardDrops = defineDerivedFact<CardDrops>({
     return result;
   },
 });
+
+/** What systemd and older tools call VMware's card, whose driver tells of a full ring in its own counters only (`pkts rx OOB`). */
+const OWN_COUNTERS = /^ens(?:3[2-9]|160|161|192|193|224|225|256)$/;
+
+/** True if no card has dropped a packet since the start: then the counters of the drivers, which are summed up in these, have nothing to add. */
+function untouched({ link }: Sources, whole: ReadonlySet<string>): boolean {
+  if (!whole.has("link")) return false;
+  const cards = (link?.rows ?? []).filter((row) => CARD.test(row.interface) && row.kind === undefined);
+  return (
+    cards.length > 0 &&
+    cards.every(({ interface: name }) => {
+      const row = OWN_COUNTERS.test(name) ? undefined : link?.statistics.find((other) => other.interface === name);
+      // older tools do not show what was missed
+      return row !== undefined && ["rxErrors", "rxDropped", "rxMissed"].every((counter) => row[counter] === 0);
+    })
+  );
+}

@@ -50,6 +50,9 @@ const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off re
 const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
 /** A probe that failed this often is no start that takes its time. */
 const MANY = 5;
+/** Pods that are made at one time are refused at one time: fewer refusals tell as much if they are this far apart (seconds). */
+const SOME = 3;
+const LASTING = 120;
 /** The agent's own health check, asked over HTTP: at its start every two seconds, later every half a minute. */
 const HEALTH =
   /^(Startup|Liveness|Readiness) probe failed: .{0,40}:9879\/healthz.{0,200}(?:connection refused|deadline exceeded|timed? ?out|EOF|statuscode: 5\d\d)/;
@@ -57,8 +60,8 @@ const HEALTH =
 const OLD_HEALTH = /^(Liveness|Readiness) probe failed: error in (?:kvstore|kubernetes|container ?runtime|cilium)\b/i;
 /** The kubelet folds events together once there were ten of a kind within ten minutes. */
 const COMBINED = /^\(combined from similar events\): /;
-/** With this the agent, or the container that prepares its configuration, ends; the level is "error". */
-const ENDED = /^(?:msg=|Error: )?"?(?:Failed to start hive|Build config failed)\b/;
+/** With this the agent, or the container that prepares its configuration, ends; the level is "error". It has asked the API server for minutes before it says so. */
+const ENDED = /^(?:msg=|Error: )?"?(?:Failed to start hive|Build config failed|Unable to contact k8s api-server)\b/;
 /** "cilium-7kvzg": the last letters of a generated name are no vowels. */
 const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
@@ -94,14 +97,18 @@ interface Sources {
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
+  readonly process?: {
+    rows: readonly { command: string; defunct: boolean }[];
+    containers: readonly (Row & { name: string; state: string; attempt?: number })[];
+  };
 }
 
 export const ciliumAgent = defineDerivedFact<CiliumAgent>({
   id: "cilium-agent",
   title: "The Cilium agent of this node: what fails, and how full its BPF maps are",
-  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event", "line-count", "cluster-pod"],
-  optional: ["line-count", "cluster-pod"],
-  inPart: ["line-count", "cluster-pod"],
+  from: ["cilium-status", "cilium-map", "bpf-map", "agent-log", "pod-event", "line-count", "cluster-pod", "process"],
+  optional: ["line-count", "cluster-pod", "process"],
+  inPart: ["line-count", "cluster-pod", "process"],
   schema: CiliumAgent,
   derive(values) {
     const sources = values as Sources;
@@ -114,6 +121,7 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
         ...unreachable(logs),
         ...events.flatMap(eventFailure),
         ...crashing(sources),
+        ...ended(sources.process),
       ],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
@@ -164,6 +172,16 @@ function crashing(sources: Sources): CiliumAgent["failures"] {
     : [];
 }
 
+/** Its container, which crictl shows to have ended again and again, and of which none runs. */
+function ended(process: Sources["process"]): CiliumAgent["failures"] {
+  const own = (process?.containers ?? []).filter((row) => row.name === "cilium-agent");
+  const runs = own.some((row) => row.state === "running") || process?.rows.some((row) => row.command === "cilium-agent" && !row.defunct) === true;
+  const last = own.find((row) => row.state === "exited" && (row.attempt ?? 0) >= MANY);
+  return runs || last === undefined
+    ? []
+    : [{ ...placeOf(last), kind: "crash", wholeCluster: false, message: `its container was started ${(last.attempt ?? 0) + 1} times and does not run` }];
+}
+
 /** What a line of logfmt says, and with which error, without the other fields. */
 function spoken(message: string): string {
   const said = /^msg="((?:[^"\\]|\\.){1,1000})"/.exec(message)?.[1];
@@ -171,11 +189,16 @@ function spoken(message: string): string {
   return said === undefined ? message : `${said}${error === undefined ? "" : `: ${error}`}`.replaceAll('\\"', '"');
 }
 
-/** The CNI plugin waits half a minute for the agent; when it gave up this often the agent was away for minutes. The newest of kubelet's lines. */
+/**
+ * The CNI plugin waits half a minute for the agent; when it gave up this often, or for some minutes, the agent was away for minutes. The newest of kubelet's
+ * lines.
+ */
 function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAgent["failures"] {
   const rows = logs.filter((row) => row.unit === "kubelet" && UNREACHABLE.test(row.message));
   const newest = rows.at(-1);
-  return newest === undefined || (rows.length < MANY && !COMBINED.test(newest.message))
+  const ages = rows.flatMap(({ age }) => (age === undefined ? [] : [age]));
+  const lasting = ages.length >= SOME && Math.max(...ages) - Math.min(...ages) >= LASTING;
+  return newest === undefined || (rows.length < MANY && !lasting && !COMBINED.test(newest.message))
     ? []
     : [{ ...placeOf(newest), kind: "unreachable", wholeCluster: false, message: newest.message, ...present({ age: newest.age }) }];
 }

@@ -85,6 +85,22 @@ const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container
 // "  Socket LB:            Disabled"; what follows about it (Tracing, Coverage) has a longer name
 const SOCKET_LB = /^\s+Socket LB:\s+(\S.{0,80})$/;
 const SECTION_END = /^\S/;
+/** Commands that ask the agent through its socket. */
+const ASKED: ReadonlySet<string> = new Set([
+  "endpoint",
+  "service",
+  "identity",
+  "policy",
+  "node",
+  "ip",
+  "config",
+  "map",
+  "metrics",
+  "fqdn",
+  "recorder",
+  "lrp",
+  "debuginfo",
+]);
 
 export const ciliumStatus = defineFact({
   id: "cilium-status",
@@ -101,7 +117,10 @@ export const ciliumStatus = defineFact({
     if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
     // of the versions only that the agent does not tell its own
     if (argv[1] === "version") return { format: "version", complete: true, scope: "version", rank: 0 };
-    if (argv[1] !== "status" || argv.includes("--help") || argv.includes("-h")) return undefined;
+    if (argv.includes("--help") || argv.includes("-h")) return undefined;
+    // of what the agent is asked besides only that it does not answer
+    if (ASKED.has(argv[1] ?? "")) return { format: "asked", complete: false, scope: argv.slice(1, 3).join(" "), rank: 0 };
+    if (argv[1] !== "status") return undefined;
     const output = optionValue(argv, "-o", "--output") ?? (argv.includes("-ojson") ? "json" : "");
     const brief = argv.includes("--brief");
     const verbose = argv.some((word) => word === "--verbose" || word.startsWith("--all-"));
@@ -111,8 +130,21 @@ export const ciliumStatus = defineFact({
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || (SOCKET.test(stderr) && /agent running/.test(stderr)),
   parse: (input) =>
-    input.view.format === "version" ? fromVersion(input) : input.view.format === "json" && input.text.includes("{") ? fromJson(input) : fromText(input),
+    input.view.format === "version"
+      ? fromVersion(input)
+      : input.view.format === "asked"
+        ? fromAsked(input)
+        : input.view.format === "json" && input.text.includes("{")
+          ? fromJson(input)
+          : fromText(input),
 });
+
+/** `Error: Cannot get endpoint list: Get "http://localhost/v1/endpoint": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, in the answer or instead of it. */
+function fromAsked({ text, stderr }: Input) {
+  const told = [...lines(text), ...lines(stderr)].filter(({ text: content }) => SOCKET.test(content) && COMPLAINT.test(content.trim()));
+  const problems = told.slice(0, 1).map(({ line, text: content }) => ({ line, message: squeezed(content) }));
+  return new UnparsedLines().with<CiliumStatus>({ components: [], controllers: [], nodes: [], problems });
+}
 
 /** "Daemon: Not responding" below the version of the client. */
 function fromVersion({ text }: Input) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -15,7 +16,7 @@ import { present } from "./present.ts";
 const Source = z.object({
   /** The line that says whether it is in step. */
   line: z.int(),
-  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd", "timesyncd"; "query" where a program only asked a server for the time. */
+  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd", "timesyncd", "vmware" (its tools in the guest; false where they leave the clock alone); "query" where a program only asked a server for the time. */
   source: z.string(),
   synchronized: z.boolean(),
   /** Seconds that the clock is away from the source's time, without a sign. */
@@ -73,11 +74,23 @@ const QUERY_FRAME =
   /^(?:server \S{1,80}, stratum \d{1,2}, offset .{1,60}|.{1,60} chronyd (?:version|exiting).{0,200}|.{1,40} Initial frequency .{1,40}|.{1,40} Selected source .{1,80})$/;
 /** Seconds. What ntpdate and ntpd step, and do not slew. */
 const STEP = 0.128;
+/** Of `vmware-toolbox-cmd timesync status`: the host keeps the guest's clock, or leaves that to the guest. */
+const GUEST_TOOLS = /^(?:Enabled|Disabled)$/;
 const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
 /** Chrony's reference for the machine's own clock. */
 const LOCAL = /^7F7F0101\b|^127\.127\.1\.1\b/;
 /** STA_UNSYNC of the kernel's clock. */
 const UNSYNCHRONIZED = 64;
+/** Seconds: the error that the kernel assumes grows up to this where nobody sets the clock. */
+const MAX_ERROR = 16;
+
+/** `node_timex_sync_status 0` of node_exporter, which asks adjtimex; shortly after the last setting the flag alone says little. */
+function statusLine({ name, value }: Metric, all: readonly Metric[], cut: boolean): string | undefined {
+  if (name !== "timex_sync_status") return undefined;
+  if (value === 1) return "status: 0";
+  const error = all.find((other) => other.name === "timex_maxerror_seconds")?.value;
+  return value === 0 && (error === undefined ? !cut : error >= MAX_ERROR) ? `status: ${UNSYNCHRONIZED}` : undefined;
+}
 
 export const clock = defineFact({
   id: "clock",
@@ -97,15 +110,21 @@ export const clock = defineFact({
       return command === "status" ? { format: "timedatectl", complete: true, scope: "kernel", rank: 1 } : undefined;
     }
     if (program === "chronyc") {
-      if (words[0] === "tracking") return hasOption(argv, "-c") ? undefined : { format: "tracking", complete: true, scope: "chrony", rank: 1 };
-      return words[0] === "sources" && !hasOption(argv, "-c") ? { format: "sources", complete: true, scope: "servers", rank: 1 } : undefined;
+      // -c: values with commas between them, and no names
+      const csv = rest.some((word) => /^-[a-zA-Z46]*c$/.test(word)) ? "-csv" : "";
+      if (words[0] === "tracking") return { format: `tracking${csv}`, complete: true, scope: "chrony", rank: 1 };
+      return words[0] === "sources" ? { format: `sources${csv}`, complete: true, scope: "servers", rank: 1 } : undefined;
     }
     if (program === "ntpq")
       return rest.some((word) => /^-[a-z]*p|^--peers$/.test(word)) ? { format: "ntpq", complete: true, scope: "ntpd", rank: 1 } : undefined;
     // they only ask
     if ((program === "ntpdate" && rest.some((word) => /^-[a-zA-Z]*q/.test(word))) || (program === "chronyd" && rest.some((word) => /^-[a-zA-Z]*Q/.test(word))))
       return { format: "query", complete: false, scope: "query", rank: 0 };
+    if (/^(?:\/usr\/bin\/)?vmware-toolbox-cmd$/.test(program ?? "") && rest.join(" ") === "timesync status")
+      return { format: "vmware", complete: true, scope: "vmware", rank: 0 };
     if (program === "ntpstat" && rest.length === 0) return { format: "ntpstat", complete: true, scope: "ntpstat", rank: 0 };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     // BusyBox's prints without options; with others they set
     if (program === "adjtimex" && rest.every((word) => word === "-p" || word === "--print")) {
       return { format: "adjtimex", complete: true, scope: "adjtimex", rank: 1 };
@@ -115,17 +134,22 @@ export const clock = defineFact({
   schema: Clock,
   // no daemon to ask: that is no answer about the clock
   answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !NO_DAEMON.test(text.trim().split("\n")[0] ?? "")),
-  parse({ text, view }) {
+  parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
     const value: Clock = { rows: [], services: [], servers: [] };
     const fields = new Map<string, { line: number; value: string }>();
-    for (const { line, text: raw } of lines(text)) {
+    for (const { line, text: raw } of lines(view.format === "metrics" ? metricsAs(text, (metric, all) => statusLine(metric, all, truncated === true)) : text)) {
       const content = raw.trim();
       const stat = view.format === "ntpstat" ? NTPSTAT.exec(content) : null;
       if (stat !== null) {
         if (stat[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
         continue;
       }
+      if (view.format === "vmware" && GUEST_TOOLS.test(content)) {
+        value.rows.push({ line, source: "vmware", synchronized: content === "Enabled" });
+        continue;
+      }
+      if (view.format.endsWith("-csv") && fromCsv(line, content, value)) continue;
       const query = view.format === "query" ? QUERY.exec(content) : null;
       if (query !== null) {
         const offset = Math.abs(Number(query[1] ?? query[2] ?? query[3]));
@@ -158,7 +182,7 @@ export const clock = defineFact({
       }
     }
     if (view.format === "tracking") fromTracking(fields, value);
-    else if (view.format === "adjtimex") fromAdjtimex(fields, value);
+    else if (view.format === "adjtimex" || view.format === "metrics") fromAdjtimex(fields, value);
     else if (view.format === "timesync") fromTimesyncd(fields, value);
     else fromTimedatectl(fields, value);
     // servers, all of them read, and none is followed
@@ -178,7 +202,7 @@ export const clock = defineFact({
   },
   // whether a chrony that follows its own clock has servers, only their list tells
   whole: (parts) =>
-    parts.some((part) => part.value.rows.length > 0) &&
+    parts.some((part) => part.value.rows.some((row) => row.source !== "vmware" || row.synchronized)) &&
     (parts.some((part) => part.complete && part.view.scope === "servers") || !parts.some((part) => part.value.rows.some(({ local }) => local === true))),
 });
 
@@ -224,6 +248,33 @@ function fromTracking(fields: Fields, value: Clock): void {
       stratum: stratum !== undefined && /^\d{1,2}$/.test(stratum.value) ? Number(stratum.value) : undefined,
     }) satisfies Source,
   );
+}
+
+/**
+ * `chronyc -c tracking`: reference, its name (not before 2.4), stratum, time of the reference, offset of the clock, …, leap status; `chronyc -c sources`: mode, state, name, stratum,
+ * poll, reach, …, offset that was measured last, error. False if it is neither.
+ */
+function fromCsv(line: number, content: string, value: Clock): boolean {
+  const fields = content.split(",");
+  if (/^[\^=#]$/.test(fields[0] ?? "") && fields.length === 10) {
+    const away = Math.abs(Number(fields[8]));
+    value.servers.push({ line, name: fields[2] as string, selected: fields[1] === "*", reachable: fields[5] !== "0", ...(away >= 1 ? { offset: away } : {}) });
+    return true;
+  }
+  const leap = fields.at(-1) ?? "";
+  const [stratum, , offset] = fields.slice(fields.length - 12);
+  if (!/^[\dA-F]{8}$/.test(fields[0] ?? "") || fields.length < 13 || fields.length > 14 || !/^[A-Z][A-Za-z ]{3,20}$/.test(leap)) return false;
+  value.rows.push(
+    present({
+      line,
+      source: "chrony",
+      synchronized: !/^not synchroni[sz]ed$/i.test(leap),
+      offset: Math.abs(Number(offset)) || 0,
+      local: LOCAL.test(fields[0] as string) || undefined,
+      stratum: /^\d{1,2}$/.test(stratum ?? "") ? Number(stratum) : undefined,
+    }) satisfies Source,
+  );
+  return true;
 }
 
 /** `Server: 192.0.2.7 (ntp.example.net)`, `Packet count: 0`: what systemd-timesyncd has heard from the server that it asks. */

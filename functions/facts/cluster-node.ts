@@ -68,7 +68,14 @@ export const clusterNode = defineFact({
   parse({ text, view, argv, names }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Node>[] = [];
-    if (view.format === "ranges") return unparsed.with({ rows: kubeObjects(text).objects.flatMap(nodeOf), ranges: rangesOf(text, argv, names) });
+    if (view.format === "ranges") {
+      const columns = /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "));
+      const { objects } = kubeObjects(text);
+      const rows = columns ? [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)) : [...objects.flatMap(nodeOf), ...described(text)];
+      // of a list each object tells its own name
+      const ranges = objects.flatMap((object) => rangeOf(object, names));
+      return unparsed.with({ rows, ranges: ranges.length > 0 ? ranges : rangesOf(text, argv, names) });
+    }
     if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)), ranges: [] });
     for (const { line, text: content } of lines(text)) {
       const [name = "", status = "", , , version = "", address = ""] = content.trim().split(/\s+/, 6);
@@ -103,6 +110,36 @@ function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
   ];
 }
 
+/**
+ * The nodes of `kubectl describe node`, one after the other: name, conditions, address and version, each at the left margin or in a section of its own.
+ *
+ *     Ready            False   Sun, 22 Nov 2026 14:49:40 +0000   …   KubeletNotReady   container runtime network not ready: …
+ */
+function described(text: string): z.infer<typeof Node>[] {
+  const rows: z.infer<typeof Node>[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const name = DESCRIBED.exec(content)?.[1];
+    if (name !== undefined) rows.push({ line, name, status: "Unknown", version: "" });
+    const row = rows.at(-1);
+    if (row === undefined || content.length > 4000) continue;
+    const [, ready] = /^ {2}Ready {1,40}(True|False|Unknown) {1,20}\w{3}, /.exec(content) ?? [];
+    if (ready !== undefined) row.status = row.status.replace("Unknown", ready === "True" ? "Ready" : "NotReady");
+    if (/^Unschedulable: {1,20}true$/.test(content)) row.status += ",SchedulingDisabled";
+    row.version = /^ Kubelet Version: {1,40}(v\d\S{1,40})$/.exec(content.replace(/^ {1,4}/, " "))?.[1] ?? row.version;
+    const address = /^ {2}InternalIP: {1,20}(\S{3,45})$/.exec(content)?.[1];
+    if (address !== undefined && row.internalAddress === undefined && addressFamily(address) !== undefined) row.internalAddress = address;
+  }
+  // `describe pod` has a name, too
+  return rows.filter(({ version }) => version !== "");
+}
+
+/** What `-o json` and `-o yaml` say of a node's range. */
+function rangeOf({ fields }: KubeObject, names: readonly string[] | undefined): Range[] {
+  const [node, range] = [fields.get("metadata.name")?.value, fields.get("spec.podCIDR")];
+  if (node === undefined || range === undefined || addressFamily(range.value.split("/")[0] ?? "") === undefined) return [];
+  return [{ line: range.line, prefix: range.value, node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }];
+}
+
 /** A line of names and addresses, in any order: each address is one of a node, named by the first word that is none. */
 function chosen(line: number, content: string): z.infer<typeof Node>[] {
   if (isPromptLine(content)) return [];
@@ -125,7 +162,9 @@ function rangesOf(text: string, argv: readonly string[], names: readonly string[
     // of columns: a line that has a name and prefixes, or prefixes alone
     const words = content.trim().split(/[\s,"[\]]{1,40}/, 20);
     const isRange = (word: string): boolean => /^[0-9a-f.:]{3,45}\/\d{1,3}$/.test(word) && addressFamily(word.split("/")[0] ?? "") !== undefined;
-    const columns = argv.some((word) => word.includes("podCIDR")) && words.every((word, i) => word === "" || isRange(word) || (i === 0 && NAME.test(word)));
+    const columns =
+      argv.some((word) => word.includes("podCIDR")) &&
+      words.every((word, i) => word === "" || isRange(word) || addressFamily(word) !== undefined || (i === 0 && NAME.test(word)));
     const whose = columns && !isRange(words[0] ?? "") && words[0] !== "" ? words[0] : node;
     for (const prefix of columns ? words.filter(isRange) : field === undefined ? [] : [field]) {
       rows.push({ line, prefix, ...(whose === undefined ? {} : { node: whose, ...(names === undefined ? {} : { own: isCalled(names, whose) }) }) });

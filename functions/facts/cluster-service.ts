@@ -89,7 +89,7 @@ export const clusterService = defineFact({
     const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
     const asked = namespaceOf(argv);
     if (view.format === "objects") return unparsed.with(objectsOf(text, asked));
-    if (view.format === "description") return unparsed.with({ ...found, nodePorts: fromDescription(text, asked) });
+    if (view.format === "description") return unparsed.with(fromDescription(text, asked));
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       const kind = kindInRow(content);
@@ -161,21 +161,38 @@ function namespaceOf(argv: readonly string[]): string | undefined {
   return at === -1 ? joined : argv[at + 1];
 }
 
-/** `Name: web`, `Namespace: shop`, `NodePort: http 30080/TCP`, of one service or of several. All other lines are about other things. */
-function fromDescription(text: string, asked: string | undefined): Services["nodePorts"] {
-  const found: Services["nodePorts"] = [];
+/** `Name: web`, `Namespace: shop`, `IP: 10.43.0.9`, `Port: http 80/TCP`, `NodePort: http 30080/TCP`, `Endpoints: 10.42.1.7:8080`, of one service or of several. All other lines are about other things. */
+function fromDescription(text: string, asked: string | undefined): Services {
+  const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
   let [name, namespace] = ["", asked];
+  let offered: { line: number; address: string }[] = [];
   for (const { line, text: content } of lines(text)) {
-    const [, key, value = ""] = DESCRIBED.exec(content) ?? [];
-    const [, port, protocol = ""] = DESCRIBED_PORT.exec(value.trim()) ?? [];
-    if (key === "Name") [name, namespace] = [value.trim(), asked];
-    else if (key === "Namespace") namespace = value.trim();
-    else if (key === "NodePort" && port !== undefined && name !== "")
-      found.push(present({ line, name, namespace, protocol: protocol.toLowerCase(), port: Number(port) }));
+    const [, key, rest = ""] = DESCRIBED.exec(content) ?? [];
+    const value = rest.trim();
+    const owner = present({ line, name, namespace });
+    if (key === "Name") [name, namespace, offered] = [value, asked, []];
+    else if (key === "Namespace") namespace = value;
+    else if (key === undefined || name === "") continue;
+    else if (key === "IP" || key === "IPs" || key === "External IPs") {
+      const told = value.split(",", MAX_PARTS).filter((word) => addressFamily(word) !== undefined && !offered.some(({ address }) => address === word));
+      offered.push(...told.map((address) => ({ line, address })));
+    } else if (key === "Endpoints") {
+      const [list = "", plus] = value.split(/\s+/, 3);
+      const more = plus === "+" ? (true as const) : undefined;
+      for (const part of list.split(",", MAX_PARTS)) {
+        const [, address, port] = ENDPOINT.exec(part) ?? [];
+        if (address !== undefined && addressFamily(address) !== undefined) found.endpoints.push(present({ ...owner, address, port: Number(port), more }));
+      }
+    } else {
+      const [, port, protocol = ""] = DESCRIBED_PORT.exec(value) ?? [];
+      if (port === undefined) continue;
+      if (key === "NodePort") found.nodePorts.push({ ...owner, protocol: protocol.toLowerCase(), port: Number(port) });
+      else for (const one of offered) found.addresses.push({ ...owner, ...one, protocol: protocol.toLowerCase(), port: Number(port) });
+    }
   }
   return found;
 }
-const DESCRIBED = /^(Name|Namespace|NodePort):\s{1,40}(\S.{0,300})$/;
+const DESCRIBED = /^(Name|Namespace|IPs?|External IPs|Port|NodePort|Endpoints):\s{1,40}(\S.{0,2000})$/;
 const DESCRIBED_PORT = /^(?:\S{1,63}\s{1,20})?(\d{1,5})\/(TCP|UDP|SCTP)$/;
 
 /** The row of a service or of its endpoints, with a namespace in front or without; undefined if it is neither. */
@@ -210,7 +227,8 @@ function fromTable(words: readonly string[], line: number, asked: string | undef
   if (service === undefined || !AGE.test(words.at(-1) ?? "")) return undefined;
   const more = words[list + 1] === "+" ? (true as const) : undefined;
   const endpoints = (words[list] ?? "").split(",", MAX_PARTS).flatMap((part) => {
-    const [, host = part, port = shared] = ENDPOINT.exec(part) ?? [];
+    // a slice tells addresses alone; the end of one of IPv6 looks like a port
+    const [, host = part, port = shared] = (slice > 0 && addressFamily(part) !== undefined ? undefined : ENDPOINT.exec(part)) ?? [];
     return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port), more })];
   });
   return { nodePorts: [], addresses: [], endpoints };

@@ -93,7 +93,9 @@ export const cniConfig = defineFact({
     if (program === "ls" || program === "dir" || program === "ll") {
       // one file's line, or what a shell's `*` leaves out, is no listing of a directory
       const recursive = rest.some((word) => /^(?:-[a-zA-Z]*R|--recursive$)/.test(word));
-      const whole = paths.every((path) => NET_D.test(path) || BIN.test(path) || (recursive && ABOVE_NET_D.test(path)));
+      // beside other directories each has its name above its entries
+      const beside = paths.length > 1 && paths.some((path) => NET_D.test(path)) && !paths.some((path) => /[*?]/.test(path) || NET_D.test(directoryOf(path)));
+      const whole = beside || paths.every((path) => NET_D.test(path) || BIN.test(path) || (recursive && ABOVE_NET_D.test(path)));
       if (!whole && !paths.some((path) => NET_D.test(directoryOf(path)) || BIN.test(directoryOf(path)))) return undefined;
       return { format: "ls", complete: whole, scope: `ls ${scope}`, rank: 2 };
     }

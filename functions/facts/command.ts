@@ -161,7 +161,7 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       // it hands what it is given to a shell
       rest = watched.length === 0 ? [] : ["sh", "-c", watched.join(" ")];
     } else if (program === "ssh" || (program === "minikube" && rest[1] === "ssh")) {
-      const remote = afterOptions(program === "ssh" ? rest : rest.slice(1), SSH_VALUES).slice(program === "ssh" ? 1 : 0);
+      const remote = program === "ssh" ? afterOptions(rest, SSH_VALUES).slice(1) : afterOptions(rest.slice(1), MINIKUBE_VALUES);
       if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       // the far end's shell splits the words once more
       rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
@@ -211,7 +211,9 @@ const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", 
 CONTAINER_VALUES.push("--user", "--workdir", "--env", "--runtime-endpoint", "--config", "--host", "--image", "--profile", "--target", "--as", "--server", "-s");
 /** Of pdsh and clush: machines, groups, who is left out, user, limits. */
 const SPREAD_VALUES = ["-w", "-x", "-g", "-X", "-l", "-f", "-t", "-u", "-R", "-o"];
-const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J", "-n"];
+const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J"];
+/** Of `minikube ssh`, where -n names the node. */
+const MINIKUBE_VALUES = [...SSH_VALUES, "-n"];
 
 const REMOTE_TOOLS = new Set(["ansible", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl"]);
 
@@ -274,6 +276,7 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
   const start = afterOptions(first, CONTAINER_VALUES);
   const verb = start[0];
   // a plug-in of kubectl that opens a shell of the node
+  if (verb === "run" && ENGINES.has(baseName(first[0] ?? ""))) return onHostNetwork(start);
   if (verb === "node-shell" && argv.includes("--")) return { argv: argv.slice(argv.indexOf("--") + 1), node: true };
   if (verb !== "exec" && verb !== "debug" && verb !== "rsh") return undefined;
   const target = afterOptions(start, CONTAINER_VALUES);
@@ -294,6 +297,26 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
     (program === "nsenter" && /\s(?:-t|--target)[\s=]?1(?:\s|$)/.test(rest.join(" ")));
   return { argv: rest, node };
 }
+
+const ENGINES = new Set(["docker", "podman", "nerdctl"]);
+/** Options of `docker run` without a value; every other one has it in the same word or in the next. */
+const RUN_FLAGS = /^(?:-[itdPq]{1,5}|--(?:rm|privileged|init|interactive|tty|detach|read-only|quiet|publish-all|no-healthcheck|sig-proxy|tls-verify|replace))$/;
+
+/** `docker run --rm --net=host nicolaka/netshoot ip route`: what runs in the node's network. Undefined of a container with one of its own, whose messages may be docker's. */
+function onHostNetwork(run: readonly string[]): { argv: string[]; node: boolean } | undefined {
+  let i = 1;
+  while (run[i]?.startsWith("-") === true) i += RUN_FLAGS.test(run[i] as string) || (run[i] as string).includes("=") ? 1 : 2;
+  const options = run.slice(0, i);
+  if (optionValue(options, "--net", "--network") !== "host" || run[i] === undefined) return undefined;
+  const entry = optionValue(options, "--entrypoint");
+  const argv = [...(entry === undefined || entry === "" ? [] : [entry]), ...run.slice(i + 1)];
+  // processes and files are the container's own, but for what the kernel shows of the network
+  const paths = argv.filter((word) => word.startsWith("/"));
+  const shown = /^(?:cat|head|tail|e?grep)$/.test(argv[0] ?? "") && paths.length > 0 && paths.every((path) => /^\/proc\/(?:sys\/)?net\//.test(path));
+  return argv.length === 0 ? undefined : { argv, node: shown || NETWORK_TOOLS.test(baseName(argv[0] as string)) };
+}
+const NETWORK_TOOLS =
+  /^(?:ip|ip6?tables(?:-(?:nft|legacy))?(?:-save)?|ebtables(?:-(?:nft|legacy))?(?:-save)?|nft|ss|netstat|route|arp|ifconfig|bridge|brctl|tc|ethtool|nstat|conntrack|ipset|ipvsadm|bpftool|sysctl|dmesg|nsenter|chroot)$/;
 
 /** `2>/dev/null`, `2>&1`, and `> file`, where the file is a word of its own. */
 function withoutRedirections(argv: readonly string[]): string[] {

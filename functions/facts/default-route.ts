@@ -17,6 +17,8 @@ import type { Rule } from "./rule.ts";
 const DefaultRoute = z.object({
   /** Whether all routes of IPv4 were listed: only then one that is not among them is not there. */
   listed: z.boolean(),
+  /** Whether the default routes of IPv4 alone were asked for (`ip route show default`), and there is none in table main. Of wide routes in its place that tells nothing. */
+  soughtInVain: z.boolean(),
   /** Agents that say that there is none. */
   complaints: z.array(z.object({ line: z.int(), unit: z.string(), age: z.number().optional() })),
   /** Those of agents of the CNI and the kubelet that looked for one of IPv4, did not find it, and did not find it later either. */
@@ -37,6 +39,7 @@ type DefaultRoute = z.infer<typeof DefaultRoute>;
 
 interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
+  readonly "empty-table"?: { noDefault: readonly { family: string }[] };
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
@@ -63,8 +66,9 @@ const INNER = /^(?:docker|virbr|br-|veth|tun|tap|wg|lxc|lxd|tailscale)/;
 export const defaultRoute = defineDerivedFact<DefaultRoute>({
   id: "default-route",
   title: "What tells that a node was meant to have a default route",
-  from: ["route", "rule", "address", "link", "process", "agent-log"],
-  optional: ["route", "rule", "address", "link", "process", "agent-log"],
+  from: ["route", "rule", "address", "link", "process", "agent-log", "empty-table"],
+  optional: ["route", "rule", "address", "link", "process", "agent-log", "empty-table"],
+  inPart: ["empty-table"],
   // a default route is one whatever its gateway is
   masked: ["route"],
   schema: DefaultRoute,
@@ -81,6 +85,7 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
       row.family === "ipv4" && row.flags.includes("dynamic") && !row.address.startsWith("169.254.") && !INNER.test(row.interface);
     return {
       listed: whole.has("route"),
+      soughtInVain: (values["empty-table"]?.noDefault ?? []).some((row) => row.family === "ipv4"),
       // the end of a log tells whether it was found after all
       sought: values["agent-log"]?.logs?.some((log) => log.cut) === true ? [] : soughtIn(values["agent-log"]?.rows ?? []),
       complaints: (values["agent-log"]?.rows ?? [])

@@ -1,4 +1,5 @@
 import { addressConflict } from "./address-conflict.ts";
+import { attachedProgram } from "./attached-program.ts";
 import { bridgeNetfilter } from "./bridge-netfilter.ts";
 import { cardDrops } from "./card-drops.ts";
 import { chainGroup } from "./chain-group.ts";
@@ -50,6 +51,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   socketLb,
   routeLookup,
   addressConflict,
+  attachedProgram,
   neighborTable,
   mtuConflict,
   linkEvent,

@@ -13,6 +13,8 @@ const EmptyTables = z.object({
   rows: z.array(Empty),
   /** Families of which every table was listed at once (`ip route show table all`): one without a route in it is empty. Two tables listed by their names are not all. */
   every: z.array(z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) })),
+  /** Families of which the default routes of table main were asked for alone (`ip route show default`, `ip route | grep default`), and none was printed. */
+  noDefault: z.array(z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) })),
 });
 
 const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
@@ -36,13 +38,26 @@ function everyTable(argv: readonly string[]): readonly ("ipv4" | "ipv6")[] {
   return command.family === undefined ? ["ipv4", "ipv6"] : [command.family];
 }
 
+/** The family of which a command lists the default routes of table main and nothing else. */
+function askedDefault(argv: readonly string[], search: string | undefined): "ipv4" | "ipv6" | undefined {
+  const command = ipCommand(argv);
+  if (command?.object !== "route" || command.json) return undefined;
+  const [only, ...more] = command.filters;
+  const asked = search === undefined ? only !== undefined && DEFAULT.test(only) : only === undefined && SEARCH.test(search);
+  return asked && more.length === 0 ? (command.family ?? (only === "::/0" ? "ipv6" : "ipv4")) : undefined;
+}
+const DEFAULT = /^(?:default|0\.0\.0\.0\/0|::\/0)$/;
+const SEARCH = /^["']?\^?default["']?$/;
+
 export const emptyTable = defineFact({
   id: "empty-table",
   title: "Routing tables that were asked for and are empty, and whether all were asked for (pasted only)",
   commands: [],
-  recognize(argv): View | undefined {
-    const asked = askedTable(argv);
-    const every = everyTable(argv);
+  recognize(argv, search): View | undefined {
+    const family = askedDefault(argv, search);
+    if (family !== undefined) return { format: "default", complete: true, scope: `${family} default`, rank: 1 };
+    const asked = search === undefined ? askedTable(argv) : undefined;
+    const every = search === undefined ? everyTable(argv) : [];
     if (every.length > 0) return { format: "all", complete: true, scope: `${every.join(" ")} all`, rank: 1 };
     return asked === undefined ? undefined : { format: "text", complete: true, scope: `${asked.family} ${asked.table}`, rank: 1 };
   },
@@ -50,9 +65,16 @@ export const emptyTable = defineFact({
   // where the table does not exist the tool fails
   answered: () => true,
   parse({ text, argv, view, stderr, exitCode, truncated }) {
+    if (view.format === "default") {
+      // grep ends with 1 where it found nothing
+      const none =
+        (exitCode ?? 0) <= 1 && stderr.trim() === "" && truncated !== true && [...lines(text)].every(({ text: said }) => said.trim() === "" || isPrompt(said));
+      const family = view.scope.startsWith("ipv6") ? ("ipv6" as const) : ("ipv4" as const);
+      return new UnparsedLines().with({ rows: [], every: [], noDefault: none ? [{ line: 1, family }] : [] });
+    }
     if (view.format === "all") {
       const listed = view.complete && truncated !== true && text.trim() !== "" && (exitCode ?? 0) === 0;
-      return new UnparsedLines().with({ rows: [], every: listed ? everyTable(argv).map((family) => ({ line: 1, family })) : [] });
+      return new UnparsedLines().with({ rows: [], every: listed ? everyTable(argv).map((family) => ({ line: 1, family })) : [], noDefault: [] });
     }
     const asked = askedTable(argv);
     const said = [...lines(text)].filter(({ text: content }) => content.trim() !== "" && !isPrompt(content));
@@ -61,8 +83,12 @@ export const emptyTable = defineFact({
     // a tool that failed for another reason printed nothing either
     const answered = missing !== undefined || exitCode === undefined || exitCode === 0 || stderr.slice(0, 400).includes("FIB table does not exist");
     const rows = asked !== undefined && whole && answered && view.complete && truncated !== true ? [{ line: missing?.line ?? 1, ...asked }] : [];
-    return new UnparsedLines().with({ rows, every: [] });
+    return new UnparsedLines().with({ rows, every: [], noDefault: [] });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows), every: parts.flatMap((part) => part.value.every) }),
+  merge: (parts) => ({
+    rows: parts.flatMap((part) => part.value.rows),
+    every: parts.flatMap((part) => part.value.every),
+    noDefault: parts.flatMap((part) => part.value.noDefault),
+  }),
   whole: () => true,
 });

@@ -57,6 +57,8 @@ export interface Input {
   readonly startedAt?: number | undefined;
   /** True if a collector ran the command and noted when; false if a person may have pasted its output later. */
   readonly live?: boolean;
+  /** True if `startedAt` is the time of this output although nobody noted when the command began: the capture has several and says when they were taken. */
+  readonly timed?: boolean;
   /** True if the end of the text is missing. */
   readonly truncated?: boolean;
   /** The output went through `sort` or the like: the order of its lines tells nothing. */

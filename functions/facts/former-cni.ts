@@ -56,7 +56,7 @@ type FormerCni = z.infer<typeof FormerCni>;
 
 interface Sources {
   readonly cni?: {
-    agents: readonly { cni: string }[];
+    agents: readonly { cni: string; command: string }[];
     absent: readonly { cni: string }[];
     devices: readonly (Row & { interface: string; cni: string; main: boolean; up: boolean })[];
     configs: readonly { cni: string; order: number }[];
@@ -70,6 +70,8 @@ interface Sources {
   readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
 }
 
+/** Programs that have flannel in themselves. */
+const EMBEDDED = /^(?:k3s|k3s-server|k3s-agent|kubelite)$/;
 /** Seconds for which a log line speaks of the present. */
 const RECENT = 3600;
 const BRIDGE = /^(?:cni0|cbr0|kube-bridge|weave)$/;
@@ -92,7 +94,9 @@ export const formerCni = defineDerivedFact<FormerCni>({
   schema: FormerCni,
   derive(values: Sources) {
     const { agents = [], absent = [], devices = [] } = values.cni ?? {};
-    const running = new Set(agents.map((row) => row.cni).filter((name) => name !== "multus"));
+    // k3s may have been told to leave flannel out, for another CNI, which may be down just now
+    const inUse = devices.some((row) => row.cni === "flannel") || (values.link?.rows ?? []).some((row) => row.interface === "cni0");
+    const running = new Set(agents.flatMap(({ cni, command }) => (cni === "multus" || (EMBEDDED.test(command) && !inUse) ? [] : [cni])));
     const isGone = (name: string): boolean => running.size > 0 && absent.some((row) => row.cni === name);
     const gone = devices.filter((row) => row.main && row.up && isGone(row.cni));
     const main = (values.route?.rows ?? []).filter((row) => row.table === "main" && row.type === "unicast");

@@ -52,7 +52,7 @@ interface Sources {
 }
 
 const ACCEPT = new Set(["TcpExtListenOverflows", "TcpExtListenDrops"]);
-const RECEIVE = new Set(["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpMemErrors"]);
+const RECEIVE = new Set(["UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpMemErrors", "UdpSocketDrops"]);
 /** A listener that lets fewer wait was made by hand (`nc -l`) or by a test. */
 const SMALL_BACKLOG = 5;
 /** What programs ask for, and what the kernel allows at most. netstat does not tell the backlog: a queue that is full is one longer, and hardly any other is just as long. */

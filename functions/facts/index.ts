@@ -23,6 +23,7 @@ import { clusterService } from "./cluster-service.ts";
 import { cniConfig } from "./cni-config.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
+import { corefile } from "./corefile.ts";
 import { ebtables } from "./ebtables.ts";
 import { emptyTable } from "./empty-table.ts";
 import { ethtoolFeatures } from "./ethtool-features.ts";
@@ -107,6 +108,7 @@ export const facts: readonly AnyFact[] = [
   cniConfig,
   conntrack,
   conntrackStats,
+  corefile,
   ebtables,
   emptyTable,
   ethtoolFeatures,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -66,6 +67,8 @@ export const ipset = defineFact<Ipset>({
     const set = words[0] === command ? words[1] : words[0];
     const named = options.includes("-n") || options.includes("-name");
     const terse = options.includes("-t") || options.includes("-terse");
+    const xml = argv.some((word, i) => word === "xml" && OUTPUT.has(argv[i - 1] ?? ""));
+    if (xml) return undefined;
     const saved = /save|-S/.test(command ?? "") || argv.some((word, i) => word === "save" && OUTPUT.has(argv[i - 1] ?? ""));
     const format = named ? "names" : saved ? "save" : "list";
     return { format, complete: set === undefined && !named && !terse, scope: set ?? "", rank: named ? 0 : terse ? 1 : saved ? 4 : 3 };
@@ -89,7 +92,14 @@ export const ipset = defineFact<Ipset>({
       result.sets.push(row);
       return row;
     };
-    for (const { line, text: content } of lines(text)) {
+    const json = /^\s{0,40}\[\s{0,40}(?:\{|\])/.test(text);
+    if (json) {
+      for (const { name, line, ...said } of setsOf(text, unparsed)) {
+        Object.assign(open(line, name, said.listed), said.header);
+        for (const member of said.members) add(member.line, name, member.entry, member.nomatch ? "nomatch" : "");
+      }
+    }
+    for (const { line, text: content } of json ? [] : lines(text)) {
       const created = CREATE.exec(content);
       const added = created === null ? ADD.exec(content) : null;
       const field = FIELD.exec(content);
@@ -141,6 +151,43 @@ export const ipset = defineFact<Ipset>({
     };
   },
 });
+
+/** A set of `ipset list -o json`. */
+interface JsonSet {
+  readonly name: string;
+  readonly line: number;
+  readonly header: Partial<IpsetSet>;
+  readonly members: readonly { readonly line: number; readonly entry: string; readonly nomatch: boolean }[];
+  readonly listed: boolean;
+}
+
+/** `[{"name": "KUBE-CLUSTER-IP", "type": "hash:ip,port", "header": {"family": "inet", …}, "members": [{"elem": "10.96.0.1,tcp:443"}, …]}, …]` */
+function setsOf(text: string, unparsed: UnparsedLines): JsonSet[] {
+  return jsonElements(text, unparsed).flatMap(({ value, line, text: quote }): JsonSet[] => {
+    const [name, type, members] = [asString(value["name"]), asString(value["type"]), value["members"]];
+    if (name === undefined || !NAME.test(name)) {
+      unparsed.add(line, quote);
+      return [];
+    }
+    const header = (value["header"] ?? {}) as Record<string, unknown>;
+    const known = present({
+      type,
+      ...headerOf(`family ${asString(header["family"]) ?? ""} maxelem ${asInteger(header["maxelem"]) ?? ""}`),
+      references: asInteger(header["references"]),
+      members: asInteger(header["numentries"]),
+    });
+    let from = 0;
+    const places = (Array.isArray(members) ? (members as unknown[]) : []).flatMap((member) => {
+      const entry = typeof member === "object" && member !== null ? asString((member as Record<string, unknown>)["elem"]) : undefined;
+      if (entry === undefined) return [];
+      const at = quote.indexOf(`"${entry}"`, from);
+      const before = at === -1 ? 0 : quote.slice(0, at).split("\n").length - 1;
+      if (at !== -1) from = at + entry.length;
+      return [{ line: line + before, entry, nomatch: (member as Record<string, unknown>)["nomatch"] === true }];
+    });
+    return [{ name, line, header: known, members: places, listed: Array.isArray(members) }];
+  });
+}
 
 /** Options with a value that is none of the words that say what is listed. */
 const OUTPUT = new Set(["-o", "-output", "--output", "-f", "-file"]);

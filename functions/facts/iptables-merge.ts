@@ -30,10 +30,19 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
   const value = choose(views, twice);
   const programs = samples.filter((part) => part.complete).flatMap((part) => part.value.programs);
   for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
-  const unnamed = { ipv4: unnamedBackend(views, "ipv4"), ipv6: unnamedBackend(views, "ipv6") };
+  const nameOf = (family: Family): Backend => (versionOf(views, family) === "unknown" ? unnamedBackend(views, family) : aliasOfUnnamed(views, family));
+  const unnamed = { ipv4: nameOf("ipv4"), ipv6: nameOf("ipv6") };
   const isUnnamed = ({ family, backend }: Of): boolean => backend === "unknown" && unnamed[family] !== "unknown";
   const { chains, rows } = value.chains.some(isUnnamed) ? withBackend(value, isUnnamed, ({ family }) => unnamed[family]) : value;
-  return { chains, rows, warnings: views.flatMap((view) => view.warnings), programs };
+  const named = programs.map((program) => (isUnnamed(program) ? { ...program, backend: unnamed[program.family] } : program));
+  const variants = views.flatMap((view) => view.variants ?? []);
+  return {
+    chains,
+    rows,
+    warnings: views.flatMap((view) => view.warnings),
+    programs: variants.length === 0 ? programs : named,
+    ...(variants.length === 0 ? {} : { variants }),
+  };
 }
 
 /** The legacy tables were listed and hold nothing: what the program shows that does not name its backend is nft's, whatever its version suggests. */
@@ -76,7 +85,8 @@ function settled(part: Part<Iptables>): Settled {
   const lastLine = value.chains.at(-1)?.line ?? 0;
   const doubtful = (chain: IptablesChain) => cut && chain.complete && (view.format === "rules" || (view.format === "list" && chain.line === lastLine));
   const chains = cut ? value.chains.map((chain) => (doubtful(chain) ? { ...chain, complete: false } : chain)) : value.chains;
-  return { chains, rows: value.rows, warnings: value.warnings, programs: value.programs, rank: view.rank, scope: view.scope };
+  const { rows, warnings, programs, variants = [] } = value;
+  return { chains, rows, warnings, programs, variants, rank: view.rank, scope: view.scope };
 }
 
 /** True if a backend was used: rules, chains of its own, or a policy that is not the default. */
@@ -102,7 +112,13 @@ function aliasOfUnnamed(views: readonly Settled[], family: Family): Backend {
     const known = content(views, family, backend);
     if (shown.size > 0 && known.size > 0 && [...shown].every((entry) => known.has(entry))) return backend;
   }
-  return "unknown";
+  return versionOf(views, family);
+}
+
+/** What the program's version says of it. Behind what its outputs show: somebody may have asked another one, of a container. */
+function versionOf(views: readonly Settled[], family: Family): Backend {
+  const said = new Set(views.flatMap(({ variants = [] }) => variants.flatMap((one) => (one.family === family ? [one.backend] : []))));
+  return said.size === 1 ? ([...said][0] as Backend) : "unknown";
 }
 
 /** What a backend does, as far as every format tells: where the rules of each chain lead, and the policies that are not the default. */
@@ -142,6 +158,9 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
     for (const view of candidates) {
       const counted = new Set<string>();
       for (const row of view.rows) if (row.packets !== undefined) counted.add(`${row.table} ${row.chain}`);
+      // a line of `uniq -c` stands for as many rules as there were copies of it
+      const more = new Map<string, number>();
+      for (const { table, chain, copies = 1 } of view.rows) if (copies > 1) more.set(`${table} ${chain}`, (more.get(`${table} ${chain}`) ?? 0) + copies - 1);
       for (const chain of view.chains) {
         if (!shows(chain)) continue;
         const key = keyOf(chain.backend, chain.table, chain.name);
@@ -151,7 +170,7 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
           (chain.complete ? 1e12 : 0) +
           (chain.complete && counters ? 1e11 : 0) +
           (chain.complete && rising ? 1e10 : 0) +
-          (chain.complete ? 0 : chain.rules * 100) +
+          (chain.complete ? 0 : (chain.rules + (more.get(`${chain.table} ${chain.name}`) ?? 0)) * 100) +
           view.rank;
         const rival = best.get(key);
         if (rival === undefined || score > rival.score) best.set(key, { view, chain, score });

@@ -112,6 +112,8 @@ export const Iptables = z.object({
   rows: z.array(IptablesRow),
   warnings: z.array(IptablesWarning),
   programs: z.array(IptablesProgram),
+  /** What `iptables --version` says of the program that does not name its backend. It lists nothing: no rules were seen by it. */
+  variants: z.array(IptablesProgram).optional(),
 });
 export type Iptables = z.infer<typeof Iptables>;
 export type IptablesChain = z.infer<typeof IptablesChain>;

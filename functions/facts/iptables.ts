@@ -1,4 +1,4 @@
-import { defineFact, type Input, MAX_UNPARSED, type Parsed, type Part, type View } from "./fact.ts";
+import { defineFact, type Input, lines, MAX_UNPARSED, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
 import { addDeltas, merge, tableKnown } from "./iptables-merge.ts";
 import { asSaved, TABLES } from "./iptables-nft.ts";
@@ -9,7 +9,8 @@ import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
 import { listedTwice } from "./iptables-twice.ts";
 import { listing } from "./nft.ts";
-import { isLineCount } from "./pipe.ts";
+import { isPrompt } from "./paste.ts";
+import { cutAt, isLineCount, takesParts } from "./pipe.ts";
 
 export const iptables = defineFact<Iptables>({
   id: "iptables",
@@ -21,6 +22,7 @@ export const iptables = defineFact<Iptables>({
     { argv: ["ip6tables-legacy-save", "-c"] },
   ],
   recognize(argv): View | undefined {
+    if (isVersion(argv)) return { format: VERSION, complete: true, scope: `version ${argv[0]}`, rank: 0, hint: true };
     const request = requestOf(argv);
     if (request === undefined) return nftView(argv);
     const { family, backend, format, table, chain, verbose, numeric } = request;
@@ -30,10 +32,18 @@ export const iptables = defineFact<Iptables>({
     return { format, complete: true, scope, rank };
   },
   schema: Iptables,
-  parse(input) {
+  parse(given) {
+    const width = cutAt(given.pipe ?? "");
+    // a rule that was cut is not the one that it looks like
+    const input =
+      width === undefined
+        ? given
+        : { ...given, view: { ...given.view, complete: false }, text: given.text.replace(/^.*$/gm, (line) => (line.length < width ? line : "")) };
     if (input.view.format === NFT) return readNft(input);
+    if (input.view.format === VERSION) return readVersion(input);
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
-    // how many there are says nothing of any
+    // how many there are says nothing of any, and parts of rules are none
+    if (takesParts(input.pipe ?? "")) return new UnparsedLines().with({ chains: [], rows: [], warnings: [], programs: [] });
     if (isLineCount(input.pipe ?? "")) return new Reader({ ...input, text: input.text.replaceAll(NUMBERS, "") }, request as Request).read();
     if (input.sorted === true) return readSorted(input, request as Request);
     const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);
@@ -54,6 +64,24 @@ export const iptables = defineFact<Iptables>({
   whole: (parts) => tableKnown(preferred(parts), "filter") && tableKnown(preferred(parts), "nat"),
   provenBy: { from: ["nft", "module"], proves: (own, values) => isAllOfIptables(own, values as Parameters<typeof isAllOfIptables>[1]) },
 });
+
+const VERSION = "version";
+const isVersion = (argv: readonly string[]): boolean =>
+  argv.length === 2 && /^ip6?tables(?:-save)?$/.test(argv[0] ?? "") && /^(?:-V|--version)$/.test(argv[1] ?? "");
+
+/** `iptables v1.8.7 (nf_tables)`; before 1.8 there was only one backend, and no word for it. */
+function readVersion({ text, argv }: Input): Parsed<Iptables> {
+  const unparsed = new UnparsedLines();
+  const family = argv[0]?.startsWith("ip6") ? "ipv6" : "ipv4";
+  const variants: NonNullable<Iptables["variants"]> = [];
+  for (const { line, text: content } of lines(text)) {
+    const [, minor, variant] = /^ip6?tables(?:-save)? v1\.(\d{1,2})(?:\.\d{1,3}){0,2}(?: \((nf_tables|legacy)\))?$/.exec(content.trim()) ?? [];
+    if (minor !== undefined && (variant !== undefined || Number(minor) < 8))
+      variants.push({ line, family, backend: variant === "nf_tables" ? "nft" : "legacy" });
+    else if (!isPrompt(content)) unparsed.add(line, content);
+  }
+  return unparsed.with({ chains: [], rows: [], warnings: [], programs: [], variants });
+}
 
 /** Lines that are nothing but a number. */
 const NUMBERS = /^[ \t]{0,20}\d{1,9}[ \t\r]{0,20}$/gm;

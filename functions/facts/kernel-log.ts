@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { verboseEntries } from "./journal-verbose.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { leastAge, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
@@ -65,6 +66,9 @@ const TALOS =
   /^(?:[\w.:-]{1,64}: )?([a-z]{3,8}\d?): {1,9}(emerg|alert|crit|err|warning|notice|info|debug): \[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)\]: /;
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = new RegExp(String.raw`^(${HOST}) ([^\s:[\]]{1,64})(?:\[\d{1,10}\])?: ?`);
+const WITH_PID = /\[\d{1,10}\]: ?$/;
+// short-unix: "1795358882.114312 node1 kernel: "
+const UNIX = /^(\d{10}\.\d{6}) (?=[\w.-]{1,255} \S{1,64}: )/;
 // `--no-hostname`, or a person took the host out
 const NO_HOST = /^(?:(kernel)|[^\s:[\]]{1,64}\[\d{1,10}\]): ?/;
 // a line of the journal whose time was not copied
@@ -112,14 +116,14 @@ export const kernelLog = defineFact({
   },
   log: "all",
   schema: KernelLog,
-  parse({ text, view, startedAt, live }) {
+  parse({ text, argv, view, startedAt, live, timed }) {
     const unparsed = new UnparsedLines();
-    const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true)];
+    const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true || timed === true)];
     if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
     const rows: Message[] = [];
-    if (view.format === "journal-json" || view.format === "journal-json-whole") {
-      for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-        if (view.format === "journal-json-whole" && !isOfKernel(value)) continue;
+    if (view.format.startsWith("journal-")) {
+      for (const { value, line, text: quote } of view.format.startsWith("journal-verbose") ? verboseEntries(text) : jsonElements(text, unparsed)) {
+        if (view.format.endsWith("-whole") && !isOfKernel(value)) continue;
         const row = fromJournal(value);
         if (row === undefined) unparsed.add(line, quote);
         else rows.push(Object.assign({ line, ...row }, { text: quote }));
@@ -145,7 +149,7 @@ export const kernelLog = defineFact({
         unparsed.add(line, content);
         continue;
       }
-      const row = fromLine(content, minute);
+      const row = fromLine(content, minute, argv[0] === "journalctl");
       // other programs' lines in the same file (undefined), and what people and pagers put between
       if (row === undefined) other = line;
       if (row === undefined || JOURNAL_REMARK.test(content) || isPromptLine(content)) continue;
@@ -206,14 +210,15 @@ function journalView(argv: readonly string[]): View | undefined {
   // the whole journal has the kernel's lines too; that of a unit or program has not, and other options print no log
   if (!kernelOnly && argv.slice(1).some((word) => OF_OTHERS.test(word))) return undefined;
   const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
-  if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json)$/.test(output)) return undefined;
+  if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json(?:-pretty)?|verbose)$/.test(output)) return undefined;
+  const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : "text";
   // a number of lines, a span of time, an earlier boot, a level or a pattern
   const part = argv.some(
     (word, i) =>
       /^(?:-[nSUpgubf]|--(?:lines|since|until|priority|grep|unit|boot|follow))/.test(word) && !(word === "-b" && /^(?:-[a-z]|$)/.test(argv[i + 1] ?? "")),
   );
-  if (!kernelOnly) return output === "cat" ? undefined : { format: output === "json" ? "journal-json-whole" : "text", complete: false, scope: "", rank: 1 };
-  return { format: output === "json" ? "journal-json" : "text", complete: !part, scope: "", rank: 2 };
+  if (!kernelOnly) return output === "cat" ? undefined : { format: format === "text" ? format : `${format}-whole`, complete: false, scope: "", rank: 1 };
+  return { format, complete: !part, scope: "", rank: 2 };
 }
 const OF_OTHERS =
   /^(?:-[a-zA-Z]*[utDFM]|--(?:unit|user|identifier|directory|file|root|machine|list|disk|verify|version|help|field|header|vacuum|rotate|flush|sync)|_|\/)/;
@@ -252,7 +257,7 @@ function distinct(rows: readonly Message[]): Message[] {
 }
 
 /** One line of any text layout; undefined for a line of another program than the kernel. */
-function fromLine(content: string, minute: string | undefined): Draft | undefined {
+function fromLine(content: string, minute: string | undefined, journal = false): Draft | undefined {
   let rest = content.trimStart();
   const talos = TALOS.exec(rest);
   if (talos !== null) {
@@ -281,7 +286,7 @@ function fromLine(content: string, minute: string | undefined): Draft | undefine
     }
   } else if (code !== 91 /* [ */) {
     const logread = LOGREAD.exec(rest);
-    const stamp = logread === null ? (ISO.exec(rest) ?? FULL.exec(rest)) : null;
+    const stamp = logread === null ? (ISO.exec(rest) ?? FULL.exec(rest) ?? UNIX.exec(rest)) : null;
     if (logread !== null) {
       if (logread[4] !== "kernel") return undefined;
       row.time = logread[1] as string;
@@ -307,6 +312,8 @@ function fromLine(content: string, minute: string | undefined): Draft | undefine
     if (since !== null && row.time === undefined) {
       const program = PROGRAM.exec(rest); // short-monotonic: "[   12.345678] node1 kernel: "
       if (program !== null && program[2] === "kernel") rest = rest.slice(program[0].length);
+      // of the journal only: the kernel itself may begin a message with two words and a colon
+      else if (journal && WITH_PID.test(program?.[0] ?? "")) return undefined;
     }
   }
   // without any prefix it is the rest of a wrapped message, indented or not
@@ -332,12 +339,14 @@ function readJson(text: string, unparsed: UnparsedLines): Message[] {
       unparsed.add(line, quote);
       continue;
     }
-    const [number, seconds] = [asInteger(value["pri"]), value["time"]];
+    const [number, name, seconds] = [asInteger(value["pri"]), asString(value["pri"]), value["time"]];
     const row: Message = {
       line,
       message,
       ...(typeof seconds === "number" ? { seconds } : {}),
       ...(number === undefined || number < 0 ? {} : priority(number)),
+      // `dmesg -J -x`: {"fac":"kern","pri":"warn", …}
+      ...(name !== undefined && LEVELS.includes(name) ? { level: name } : {}),
     };
     rows.push(Object.assign(row, { text: quote }));
   }

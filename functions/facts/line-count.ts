@@ -9,6 +9,8 @@ import { isPrompt } from "./paste.ts";
  *
  *     $ conntrack -L | wc -l
  *     131066
+ *     $ wc -l /proc/net/arp
+ *     1025 /proc/net/arp
  *     $ bpftool map dump id 411 | tail -1
  *     Found 65536 elements
  *     $ iptables-legacy-save | grep -c KUBE-
@@ -33,6 +35,8 @@ const Count = z.object({
 const LineCount = z.object({ rows: z.array(Count) });
 
 const TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
+/** All neighbours of IPv4, below a headline. */
+const ARP = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/arp$/;
 const NUMBER = /^(\d{1,9})(?: \/\S{1,80})?$/;
 /** Says conntrack on stderr. */
 const SUMMARY = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,12} flow entries have been shown\.$/;
@@ -67,6 +71,8 @@ export const lineCount = defineFact({
     const last = rest.at(-1) ?? "";
     if ((program === "cat" && rest.length === 1 && TABLE.test(last)) || (program === "wc" && rest[0] === "-l" && rest.length === 2 && TABLE.test(last)))
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
+    if ((program === "cat" || (program === "wc" && rest[0] === "-l")) && rest.length === (program === "wc" ? 2 : 1) && ARP.test(last))
+      return { format: "neighbors ipv4 headline", complete: false, scope: "ipv4", rank: 1 };
     if (program === "conntrack" && rest.some((word) => word === "-L" || word === "--dump"))
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     const backend = SAVE.exec(program)?.[1];
@@ -118,7 +124,16 @@ export const lineCount = defineFact({
       rows:
         only === undefined || found.length > 1
           ? []
-          : [{ ...only, of, ...said(of, about), ...(search === undefined ? {} : { search }), ...(of === "elements" ? { map: view.scope } : {}) }],
+          : [
+              {
+                ...only,
+                count: Math.max(0, only.count - Number(about.includes("headline"))),
+                of,
+                ...said(of, about),
+                ...(search === undefined ? {} : { search }),
+                ...(of === "elements" ? { map: view.scope } : {}),
+              },
+            ],
     });
   },
   whole: () => false,

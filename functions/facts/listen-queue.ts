@@ -4,8 +4,8 @@ import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
 import { counterOf, growth, withinOneText } from "./sampled.ts";
 
-/** As nstat names them. */
-const Name = z.enum(["TcpExtListenOverflows", "TcpExtListenDrops", "UdpRcvbufErrors"]);
+/** As nstat names them; UdpSocketDrops is what one socket had no room for (`d` of `ss -m`, the last column of /proc/net/udp). */
+const Name = z.enum(["TcpExtListenOverflows", "TcpExtListenDrops", "UdpRcvbufErrors", "Udp6RcvbufErrors", "UdpSocketDrops"]);
 type Name = z.infer<typeof Name>;
 
 /**
@@ -29,11 +29,13 @@ const Risen = z.object({
   line: z.int(),
   name: Name,
   value: z.int(),
+  /** Of UdpSocketDrops, the socket, as it is written there. */
+  socket: z.string().optional(),
   /** Since the first time that it stands in the same output; above 0. */
   valueDelta: z.int(),
 });
 /** Every such number, for a second sample of the same command. */
-const Seen = z.object({ line: z.int(), name: Name, value: z.int() });
+const Seen = z.object({ line: z.int(), name: Name, value: z.int(), socket: z.string().optional() });
 const ListenQueue = z.object({ full: z.array(Full), risen: z.array(Risen), seen: z.array(Seen) });
 export type ListenQueue = z.infer<typeof ListenQueue>;
 
@@ -43,10 +45,16 @@ const NETSTAT =
   /^[ \t]{0,8}tcp6?[ \t]{1,40}(\d{1,9})[ \t]{1,40}\d{1,9}[ \t]{1,40}(\S{1,64}):(\d{1,5})[ \t]{1,60}\S{1,70}[ \t]{1,40}LISTEN(?:[ \t].{0,400})?$/gm;
 const PROCESS = /users:\(\("([^"]{1,64})",/;
 const COUNTER =
-  /^[ \t]{0,8}(?:(TcpExtListenOverflows|TcpExtListenDrops|UdpRcvbufErrors)[ \t]{1,40}(\d{1,20})[ \t]|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)|receive (buffer) errors))/gm;
+  /^[ \t]{0,8}(?:(TcpExtListenOverflows|TcpExtListenDrops|Udp6?RcvbufErrors)[ \t]{1,40}(\d{1,20})(?=\s|$)|(\d{1,20}) (?:times the listen queue of a socket (overflowed)|SYNs to LISTEN sockets (?:dropped|ignored)|receive (buffer) errors))/gm;
 /** A line of names, then a line of values. */
 const SECTION = /^[ \t]{0,8}(TcpExt|Udp):((?:[ \t]{1,8}[A-Z]\w{1,79}){1,400})[ \t]{0,8}\r?\n[ \t]{0,8}\1:((?:[ \t]{1,8}-?\d{1,20}){1,400})[ \t]{0,8}$/gm;
-const FILE = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/(?:netstat|snmp)$/;
+/** /proc/net/udp, udp6: `1021: 00000000:1FBD 00000000:0000 07 00000000:00034000 00:00000000 00000000  1000        0 81221 2 0000000000000000 91021` */
+const UDP =
+  /^[ \t]{0,8}\d{1,9}: (?<address>[0-9A-F]{8,32}:[0-9A-F]{4}) [0-9A-F]{8,32}:[0-9A-F]{4} 07 (?:[0-9A-F]{2,8}[: ]){3}[0-9A-F]{8}[ ]{1,8}[0-9A-F]{8}[ ]{1,12}\d{1,10}[ ]{1,12}\d{1,10}[ ]{1,4}(?<inode>\d{1,20}) \d{1,9} [0-9a-fK]{1,20} (?<drops>\d{1,20})[ \t]{0,8}$/gm;
+/** A socket of `ss -lunm`, and below it its memory. */
+const UNCONN =
+  /^[ \t]{0,8}(?:udp[ \t]{1,8})?UNCONN[ \t]{1,100}\d{1,12}[ \t]{1,100}\d{1,12}[ \t]{1,100}(?<address>\S{1,64}:\d{1,5})[ \t][^\n]{0,400}(?:\n[ \t]{1,40})?skmem:\([^)\n]{0,200},d(?<drops>\d{1,20})\)/gm;
+const FILE = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/(?:netstat|snmp6?|udp6?)$/;
 /** Rows of each kind. */
 const MAX_ROWS = 100;
 
@@ -78,7 +86,7 @@ export const listenQueue = defineFact({
         if (Number(waiting) === 0 || full.length >= MAX_ROWS) continue;
         full.push({ line: lineAt(index), address, port: Number(port), waiting: Number(waiting) });
       }
-    } else if (argv[0] === "cat" || argv[0] === "grep") {
+    } else if ((argv[0] === "cat" || argv[0] === "grep") && !argv.some((word) => word.endsWith("snmp6"))) {
       for (const { index, 0: both, 1: protocol = "", 2: names = "", 3: values = "" } of text.matchAll(SECTION)) {
         const line = lineAt(index + both.lastIndexOf("\n"));
         const numbers = values.trim().split(/[ \t]+/);
@@ -99,7 +107,8 @@ export const listenQueue = defineFact({
       }
     }
     const risen = withinOneText(counters).flatMap(({ valueDelta, ...row }) => (valueDelta === undefined || valueDelta <= 0 ? [] : [{ ...row, valueDelta }]));
-    return new UnparsedLines().with({ full, risen, seen: counters.map(({ line, name, value }) => ({ line, name, value })) });
+    const seen: ListenQueue["seen"] = counters.map(({ line, name, value }) => ({ line, name, value }));
+    return new UnparsedLines().with({ full, risen, seen: [...seen, ...dropsOf(argv, text)] });
   },
   merge: (parts) => ({
     full: parts.flatMap((part) => part.value.full),
@@ -115,11 +124,27 @@ function sampledTwice(parts: readonly Part<ListenQueue>[]): ListenQueue["risen"]
     const [before, after, ...more] = parts.filter((part) => part.view.scope === scope).toSorted((one, other) => one.sample - other.sample);
     if (before?.sample !== 1 || after?.sample !== 2 || more.length > 0) return [];
     return after.value.seen.flatMap((row) => {
-      const old = before.value.seen.filter((other) => other.name === row.name);
+      const old = before.value.seen.filter((other) => other.name === row.name && other.socket === row.socket);
       const valueDelta = old.length === 1 ? growth(old[0]?.value, row.value) : undefined;
       return valueDelta === undefined || valueDelta === 0 ? [] : [{ ...row, valueDelta }];
     });
   });
+}
+
+/** What each UDP socket had no room for. A list names a socket once; in two lists it is told by its address and the number of its file. */
+function dropsOf(argv: readonly string[], text: string): ListenQueue["seen"] {
+  const pattern = argv[0] === "ss" ? UNCONN : argv.some((word) => /\/udp6?$/.test(word)) ? UDP : undefined;
+  if (pattern === undefined) return [];
+  const lineAt = counterOfLines(text);
+  const rows = [...text.matchAll(pattern)].map(({ index, 0: all, groups = {} }) => ({
+    line: lineAt(index + all.length),
+    name: "UdpSocketDrops" as const,
+    value: counterOf(groups["drops"] ?? "0"),
+    socket: `${groups["address"] ?? ""} ${groups["inode"] ?? ""}`.trim(),
+  }));
+  const named = new Map<string, number>();
+  for (const { socket } of rows) named.set(socket, (named.get(socket) ?? 0) + 1);
+  return rows.filter(({ socket }) => named.get(socket) === 1).slice(0, MAX_ROWS);
 }
 
 /** Numbers of the lines of a text at growing offsets; the text is gone through once. */

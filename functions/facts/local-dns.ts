@@ -103,14 +103,14 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
       ...(own === undefined ? {} : { addressLine: own.line, ...(own.output === undefined ? {} : { addressOutput: own.output }) }),
     };
   };
-  const rows = rules.filter((row) => isLinkLocal(addressOf(row))).map((row) => describe(row, addressOf(row), "rule"));
+  const rows = rules.filter(isOfCache).map((row) => describe(row, addressOf(row), "rule"));
   const started = toldBy(sources.process);
   const told = started.length > 0 ? started : (sources["resolv-conf"]?.clusterDns ?? []).map((row) => ({ row, address: row.address }));
   for (const { row, address } of told) if (isLinkLocal(address)) rows.push(describe(row, address, "kubelet"));
   // the cache's interface holds the service's address, too
   const caches = new Set(rows.map(({ address }) => held.get(address)?.interface));
   const foreign = (address: string): boolean => held.has(address) && !caches.has(held.get(address)?.interface);
-  const services = rules.filter((row) => !isLinkLocal(addressOf(row)) && !foreign(addressOf(row)) && whole.has("address"));
+  const services = rules.filter((row) => !isOfCache(row) && !foreign(addressOf(row)) && whole.has("address"));
   return { rows, services: services.map((row) => ({ ...placed(row), address: addressOf(row) })) };
 }
 
@@ -121,3 +121,6 @@ function isNotrack(row: IptablesRow & Row): boolean {
 
 const addressOf = (row: IptablesRow): string => (row.destination ?? "").replace(/\/(?:32|128)$/, "");
 const isLinkLocal = (address: string): boolean => address.startsWith("169.254.");
+/** Of IPv6 there is no usual address: the cache's own remark tells its rules. All addresses that it writes rules for are its device's. */
+const isOfCache = (row: IptablesRow): boolean =>
+  isLinkLocal(addressOf(row)) || (row.family === "ipv6" && (row.comment ?? "").startsWith("NodeLocal DNS Cache"));

@@ -20,7 +20,7 @@ const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]
 // months have the names of the reader's language: "9月 06", "Okt 06", "févr. 06", "сен 06"
 const SYSLOG = /^((?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
 const UNIX = /^(\d{9,10}\.\d{6}) (?=[\w.-]{1,255} \S{1,64}: )/;
-const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}\] (?=[\w.-]{1,255} [^\s:[\]]{1,64}\[\d{1,10}\]: )/;
+const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}\] (?=[\w.-]{1,255} (?:kernel|[^\s:[\]]{1,64}\[\d{1,10}\]): )/;
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = new RegExp(String.raw`^(${HOST}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?`);
 // `--no-hostname`, or a person took the host out

@@ -111,13 +111,18 @@ export const hasMasked = (value: unknown): boolean => rowLists(value).some(([, r
  */
 export function withoutMasked<T>(value: T, lacksMac: (list: string) => boolean): T {
   const result: Fields = { ...(value as Fields) };
+  let lost = false;
   for (const [name, rows] of rowLists(value)) {
-    result[name] = rows.flatMap((row) => {
+    const known = rows.flatMap((row) => {
       const masked = row["masked"] as readonly string[] | undefined;
       if (masked === undefined) return [row];
       if (masked.some((field) => field !== "mac") || !lacksMac(name)) return [];
       return [Object.fromEntries(Object.entries(row).filter(([field]) => field !== "masked" && field !== "mac"))];
     });
+    lost ||= known.length < rows.length;
+    result[name] = known;
   }
+  // that all of something was listed is not true of what is left
+  if (lost && Array.isArray(result["listings"])) result["listings"] = [];
   return result as T;
 }

@@ -127,7 +127,7 @@ export const mtuConflict = defineDerivedFact({
     }
     return {
       drops,
-      ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? []),
+      ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? [], whole.has("link")),
       tunnels,
       pods: podsOf([...links.values()], tunnels, uplink, whole.has("route")),
     };
@@ -139,20 +139,26 @@ const PRIVATE = /^(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|100\.(?:6[4-9]|
 const ETHERNET = 1500;
 
 /** A row per target that answers small packets and none of a larger size, although an interface of the node could send that size. */
-function laddersOf(runs: readonly PingRun[], links: readonly Link[]): (z.infer<typeof Ladder> & Row)[] {
+function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: boolean): (z.infer<typeof Ladder> & Row)[] {
   const found: (z.infer<typeof Ladder> & Row)[] = [];
   for (const target of new Set(runs.map((run) => run.target))) {
     const headers = target.includes(":") ? 48 : 28;
     const here = runs.filter((run) => run.target === target);
     const passed = here.filter((run) => run.received > 0).reduce((most, run) => Math.max(most, run.size), -1);
     // Linux lets nobody cut what its interface can send, with -M do or without; where the interfaces are not known, only the option tells
-    const silent = here.filter((run) => (run.whole || links.length > 0) && run.received === 0 && run.tooLarge === 0 && run.size > passed);
+    const silent = here.filter(
+      (run) => (run.whole || links.some((row) => row.mtu !== undefined)) && run.received === 0 && run.tooLarge === 0 && run.size > passed,
+    );
     const lost = silent.toSorted((one, other) => one.size - other.size)[0];
     // one packet may get lost anywhere
     if (silent.reduce((sum, run) => sum + run.sent, 0) < 2) continue;
     if (passed < 0 || lost === undefined || !PRIVATE.test(target)) continue;
     const size = lost.size + headers;
-    const sendable = links.length === 0 ? size <= ETHERNET : links.some((row) => row.interface !== "lo" && (row.mtu ?? 0) >= size);
+    // a brief listing (`ip -br link`) tells no sizes
+    const sized = links.some((row) => row.interface !== "lo" && row.mtu !== undefined);
+    // what nobody may cut left the node, by an interface that was not shown
+    const left = !allLinks && lost.whole && size <= ETHERNET;
+    const sendable = left || !sized ? size <= ETHERNET : links.some((row) => row.interface !== "lo" && (row.mtu ?? 0) >= size);
     if (sendable && size > 600) found.push({ ...placed(lost), target, lost: size, passed: passed + headers });
   }
   return found;
@@ -217,15 +223,20 @@ const POD_BRIDGE = /^(?:cni0|cbr0|kube-bridge)$/;
 /** Bridges of container engines beside the CNI: what is on them leaves by the uplink, never by the CNI's tunnel. */
 const ENGINE_BRIDGE = /^(?:docker\d|br-|virbr|lxdbr|podman|cni-podman|nerdctl)/;
 
+const isNamed = (name: string): boolean => NAMED.some(([pattern]) => pattern.test(name));
+
 /** Pods send to other nodes through the tunnel if there is one in use, else through the uplink. */
 function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], uplink: (Link & Row) | undefined, allRoutes: boolean): Pods[] {
   // Cilium's routes inside the pod hold the size; its interfaces do not tell.
   if (links.some((row) => row.interface === "cilium_host")) return [];
-  const named = tunnels.filter((row) => NAMED.some(([name]) => name.test(row.interface)));
+  const named = tunnels.filter((row) => isNamed(row.interface));
   const used = named.filter((row) => row.routes > 0);
   // IPv4 and IPv6 have a tunnel each, and which of them a pod uses is not known: what is too large for the one that takes most is so for all. Of a list of routes
   // whose end is missing, one without a route may be in use, too
   const tunnel = used.length === 0 ? undefined : (allRoutes ? used : named).toSorted((one, other) => other.mtu - one.mtu)[0];
+  // nor of one of which it is not known what lies below it, because addresses are painted over
+  const unplaced = (row: Link): boolean => row.up && isNamed(row.interface) && tunnels.every((other) => other.interface !== row.interface);
+  const wider = !allRoutes && links.some((row) => unplaced(row) && (row.mtu ?? 0) > (tunnel?.mtu ?? 0));
   const bridged = links.some((row) => POD_BRIDGE.test(row.master ?? ""));
   const pods = new Map<string, Pods>();
   for (const row of links) {
@@ -237,7 +248,7 @@ function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], upli
     const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "") && !beside;
     const towards = byTunnel ? tunnel : uplink;
     const key = `${row.mtu} ${towards?.interface}`;
-    if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key)) continue;
+    if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key) || (byTunnel && wider)) continue;
     const way = { towards: towards.interface, towardsMtu: towards.mtu, towardsLine: towards.line, tunnel: byTunnel };
     pods.set(key, { ...placed(row), interface: row.interface, mtu: row.mtu, ...way });
   }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
+import { nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -48,6 +49,12 @@ export const networkManager = defineFact({
     if ((program === "nmcli" || program === "NetworkManager") && rest.some((word) => word === "--version" || word === "-V" || word === "-v")) {
       return { format: "version", complete: true, scope: "version", rank: 1 };
     }
+    const shown = nmcliDevices(argv);
+    if (shown !== undefined) {
+      // fields that somebody chose may lack the state
+      const all = shown === "device show" && optionValue(argv, "-f", "--fields", "-g", "--get-values") === undefined;
+      return { format: "show", complete: all, scope: all ? "devices" : shown, rank: 0 };
+    }
     if (program === "nmcli") {
       const fields = optionValue(argv, "-f", "--fields", "-g", "--get-values");
       if (fields !== undefined && !fields.toUpperCase().startsWith(FIELDS)) return undefined;
@@ -73,6 +80,15 @@ export const networkManager = defineFact({
     if (view.format === "settings") {
       const files = argv[0] === "cat" ? argv.slice(1).filter((word) => !word.startsWith("-")) : [];
       value.settings = iniSettings(text, files.length === 1 ? (files[0] as string) : "", unparsed).settings;
+      return unparsed.with(value);
+    }
+    if (view.format === "show") {
+      const types = new Map<string, string>();
+      for (const { line, interface: name, key, value: said } of nmcliFields(text, argv, unparsed)) {
+        if (key === "GENERAL.TYPE") types.set(name, said);
+        const state = key === "GENERAL.STATE" ? /^\d{1,3} \((.{1,60})\)$/.exec(said)?.[1] : undefined;
+        if (state !== undefined) value.devices.push({ line, interface: name, type: types.get(name) ?? "", state });
+      }
       return unparsed.with(value);
     }
     for (const { line, text: content } of lines(text)) {

@@ -41,6 +41,36 @@ export function isNamedAlike(names: readonly string[], name: string): boolean {
   return /\d/.test(name) && names.some((own) => own !== name.toLowerCase() && pattern(own) === pattern(name));
 }
 
+/** `ssh -i key root@wk-2 'ip route'`: the machine, without its domain, and the first word of what runs there. Addresses are no names. */
+const REMOTE =
+  /^(?:sudo |time ){0,2}ssh(?: -[1246AaCfgKkMNnqsTtVvXxYy]{1,8}| -[BbcDEeFIiJLlmOopQRSWw] ?\S{1,200}){0,12} (?:[\w.-]{1,64}@)?((?=[\w.-]{0,252}[a-zA-Z])[A-Za-z0-9][\w.-]{0,252}) (?:-- )?["']?(?:sudo )?([\w./-]{1,64})/;
+/** What tells of the cluster or the network, from whichever node it is asked. */
+const ANYWHERE =
+  /^(?:kubectl|oc|k3s|rke2|k0s|microk8s(?:\.kubectl)?|helm|calicoctl|cilium|hubble|etcdctl|aws|az|gcloud|curl|wget|ping6?|arping|arp-scan|tcpdump|traceroute|tracepath|mtr|nc|dig|nslookup|host)$/;
+
+/**
+ * Which outputs of a capture, by index, are of a neighbour of its node: asked through ssh on a machine whose name differs from the node's in numbers alone, in a
+ * capture that has the node's own outputs as well. Without these the node may go by another name there.
+ */
+export function ofNeighbours(capture: Capture): ReadonlySet<number> {
+  const remotes = capture.outputs.map(({ argv, command }) => REMOTE.exec((argv?.join(" ") ?? command).slice(0, 4000)));
+  if (remotes.every((match) => match === null)) return new Set();
+  // what a neighbour says it is called is no name of this node
+  const names = nodeNames({ ...capture, outputs: capture.outputs.filter((_, index) => remotes[index] === null) });
+  // "wk-1" is "wk-01", too
+  const short = (name: string): string => (name.split(".", 1)[0] as string).replace(/(^|\D)0{1,20}(?=\d)/g, "$1");
+  const alike = names.filter((name) => /[a-z]/.test(name)).map(short);
+  const found = new Set<number>();
+  let own = false;
+  for (const [index, { argv, command }] of capture.outputs.entries()) {
+    const [, host, program = commandLine(argv ?? command).argv[0] ?? "kubectl"] = remotes[index] ?? [];
+    if (ANYWHERE.test(program)) continue;
+    if (host !== undefined && !isCalled(names, host) && isNamedAlike(alike, short(host))) found.add(index);
+    else own = true;
+  }
+  return own ? found : new Set();
+}
+
 const promptHost = (line: string): string | undefined => (isPromptLine(line) ? PROMPT.exec(line)?.[1] : undefined);
 
 const remote = (argv: readonly string[]): boolean => /^(?:kubectl|oc|k3s|ssh|crictl|docker)$/.test(argv[0] ?? "");

@@ -64,6 +64,64 @@ export function listRecords(text: string, unparsed: UnparsedLines): DatabaseReco
   return records;
 }
 
+/** `--format=csv`: a line of headings, then a line for each record. */
+export function csvRecords(text: string, unparsed: UnparsedLines): DatabaseRecord[] {
+  let headings: readonly string[] | undefined;
+  const records: DatabaseRecord[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const fields = csvFields(content);
+    if (headings === undefined && fields?.every((field) => /^[a-z_]{1,40}$/.test(field))) headings = fields;
+    else if (headings !== undefined && fields !== undefined && fields.length === headings.length) records.push({ line, columns: columnsOf(headings, fields) });
+    else if (!isPromptLine(content)) unparsed.add(line, content);
+  }
+  return records;
+}
+
+/** The fields of a line of CSV, `""` for a quote between quotes; undefined if a quote stays open. */
+function csvFields(content: string): string[] | undefined {
+  const fields: string[] = [];
+  let field = "";
+  let quoted = false;
+  for (let i = 0; i < content.length; i++) {
+    const char = content[i] as string;
+    if (char === '"' && quoted && content[i + 1] === '"') field += content[i++] as string;
+    else if (char === '"') quoted = !quoted;
+    else if (char === "," && !quoted) {
+      fields.push(field);
+      field = "";
+    } else field += char;
+  }
+  return quoted ? undefined : [...fields, field];
+}
+
+/** `--format=table`: headings, a line of dashes as wide as each column, then a line for each record. */
+export function tableRecords(text: string, unparsed: UnparsedLines): DatabaseRecord[] {
+  const records: DatabaseRecord[] = [];
+  let above = { line: 0, text: "" };
+  let headings: readonly string[] = [];
+  let starts: readonly number[] = [];
+  const slices = (content: string): string[] => starts.map((start, i) => content.slice(start, starts[i + 1]).trim());
+  for (const { line, text: content } of lines(text)) {
+    if (/^-+(?: -+)*$/.test(content) && above.text !== "") {
+      starts = [...content.matchAll(/-+/g)].map(({ index }) => index);
+      headings = slices(above.text);
+      above = { line: 0, text: "" };
+    } else if (headings.length > 0) {
+      const cut = starts.some((start) => start > 0 && content.length >= start && content[start - 1] !== " ");
+      if (!cut) records.push({ line, columns: columnsOf(headings, slices(content)) });
+      else if (!isPromptLine(content)) unparsed.add(line, content);
+    } else {
+      if (above.text !== "" && !isPromptLine(above.text)) unparsed.add(above.line, above.text);
+      above = { line, text: content };
+    }
+  }
+  if (above.text !== "" && !isPromptLine(above.text)) unparsed.add(above.line, above.text);
+  return records;
+}
+
+const columnsOf = (headings: readonly string[], fields: readonly string[]): ReadonlyMap<string, string[]> =>
+  new Map(headings.map((heading, i) => [heading, cells(fields[i] ?? "")]));
+
 /** A cell of a list: `[]`, `[a, "b"]`, `{k=v, k="v"}`, `"text"` or a bare word, as the list of its values without quotes. */
 export function cells(cell: string): string[] {
   const first = cell[0];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { cells, type DatabaseRecord, jsonRecords, listRecords, unquoted } from "./ovs-database.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { cells, csvRecords, type DatabaseRecord, jsonRecords, listRecords, tableRecords, unquoted } from "./ovs-database.ts";
 import { combine, ranked } from "./parts.ts";
 
 /**
@@ -106,7 +106,7 @@ export const ovs = defineFact({
     if ((words[0] !== "list" && words[0] !== "find") || table === undefined || argv.includes("--no-headings")) return undefined;
     const format = optionValue(argv, "-f", "--format") ?? argv.find((word) => /^-f\w/.test(word))?.slice(2) ?? "list";
     // json cells inside a list are another layout
-    if (format !== "json" && (format !== "list" || argv.some((word) => /^-d|^--data/.test(word)))) return undefined;
+    if (format !== "json" && (!Object.hasOwn(READERS, format) || argv.some((word) => /^-d|^--data/.test(word)))) return undefined;
     const columns = argv.some((word) => word.startsWith("--columns"));
     return { format, complete: complete(2) && words[0] === "list" && !columns, scope: words.slice(1).join(" "), rank: 1 };
   },
@@ -122,7 +122,7 @@ export const ovs = defineFact({
     else if (view.format === "list-ports" || view.format === "list-ifaces") readNames(own, view, value, unparsed);
     else {
       const table = tableOf(view.scope.split(" ")[0]) ?? "Port";
-      const records = view.format === "json" ? jsonRecords(own, unparsed) : listRecords(own, unparsed);
+      const records = (READERS[view.format] ?? listRecords)(own, unparsed);
       for (const record of records) addRecord(table, record, value);
     }
     if (end !== -1) {
@@ -160,7 +160,23 @@ export const ovs = defineFact({
     all.members = combine(all.members, (row) => `${row.bond} ${row.interface}`);
     return all;
   },
+  whole: isWhole,
 });
+
+/** What `show` tells is all that there is: a few columns of a table beside it leave nothing open. */
+function isWhole(parts: readonly Part<Ovs>[]): boolean {
+  const shown = parts.some(({ complete, view }) => complete && view.format === "show");
+  const counted = shown ? parts.filter(({ view }) => !Object.hasOwn(READERS, view.format)) : parts;
+  return counted.every(({ view }) => counted.some((part) => part.complete && part.view.scope === view.scope));
+}
+
+/** The layouts of `ovs-vsctl list`. */
+const READERS: Readonly<Record<string, (text: string, unparsed: UnparsedLines) => DatabaseRecord[]>> = {
+  list: listRecords,
+  table: tableRecords,
+  csv: csvRecords,
+  json: jsonRecords,
+};
 
 /** Options with a value in the next word. */
 const VALUED: ReadonlySet<string> = new Set(["-f", "--format", "-d", "--data", "-t", "--timeout", "--target", "--db", "--columns", "-T"]);

@@ -85,6 +85,9 @@ const Logged = z.object({
   /** Whose interfaces they are, as in a probe; absent for the node's own. */
   inNetwork: z.string().optional(),
   outNetwork: z.string().optional(),
+  /** Ports of a bridge between which the frame was passed: iptables saw it because of br_netfilter. */
+  inPort: z.string().optional(),
+  outPort: z.string().optional(),
   source: z.string(),
   destination: z.string(),
   /** As printed: "TCP", "UDP", "ICMP", a number. */
@@ -223,13 +226,16 @@ function refusedPackets(trace: Trace | undefined): PacketPath["refused"] {
 
 const LOGGED =
   /^(.{0,120}?)\bIN=(\S{0,16}) OUT=(\S{0,16}) .{0,200}?\bSRC=([\da-fA-F.:]{2,45}) DST=([\da-fA-F.:]{2,45}) .{0,200}?\bPROTO=(\w{1,12})(?:.{0,40}?\bDPT=(\d{1,5}))?/;
+const BRIDGED = /\bPHYSIN=(\S{1,16}) PHYSOUT=(\S{1,16}) /;
 
 function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Logged[] {
   const found: Logged[] = [];
   for (let i = messages.length - 1; i >= 0 && found.length < MAX_LOGGED; i--) {
     const row = messages[i] as (typeof messages)[number];
-    const match = row.message.includes("IN=") ? LOGGED.exec(wholeLine(row, messages[i + 1])) : null;
+    const whole = row.message.includes("IN=") ? wholeLine(row, messages[i + 1]) : "";
+    const match = whole === "" ? null : LOGGED.exec(whole);
     if (match === null) continue;
+    const [, inPort, outPort] = BRIDGED.exec(whole.slice(0, 300)) ?? [];
     const [, prefix = "", inInterface, outInterface, source = "", destination = "", protocol = "", port] = match;
     const interfaces = {
       inInterface: inInterface || undefined,
@@ -238,7 +244,14 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
       outNetwork: trafficOf(outInterface ?? ""),
     };
     const destinationPort = port === undefined ? undefined : Number(port);
-    found.push({ ...placeOf(row), prefix: prefix.trim(), source, destination, protocol, ...present({ ...interfaces, destinationPort, age: row.age }) });
+    found.push({
+      ...placeOf(row),
+      prefix: prefix.trim(),
+      source,
+      destination,
+      protocol,
+      ...present({ ...interfaces, inPort, outPort, destinationPort, age: row.age }),
+    });
   }
   return found.reverse();
 }

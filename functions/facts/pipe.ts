@@ -25,3 +25,16 @@ const NUMBERED =
 /** The text without the number that `| grep -n`, `| cat -n` or `| nl` put in front of each line. */
 export const withoutLineNumbers = (text: string, pipe: string): string =>
   pipe !== "" && NUMBERED.test(pipe) ? text.replace(/^(?:\d{1,9}[:-]|[ \t]{0,9}\d{1,9}\t)/gm, "") : text;
+
+const TAKES_PARTS =
+  /(?:^|\| )(?:g?awk (?:-F ?\S{1,8} )?\{ ?print \$[1-9]|[ef]?grep (?:-(?!-? |e )\S{1,8} ){0,4}?-[a-zA-Z]{0,6}o|cut (?:(?:-d ?|--delimiter=).{0,3}? )?(?:-f ?|--fields=)(?:\d{1,4}[-,]){0,20}\d{1,4}(?= |$))/;
+const WIDTH = /(?:^|\| )cut (?:-[cb] ?|--(?:characters|bytes)=)1?-(\d{1,4})(?= |$)/;
+
+/** True if only some columns of each line came through, so that different lines may look alike: `| cut -d' ' -f1-4`, `| awk '{print $2}'`, `| grep -o …`. What `cut -f2-` leaves goes to the end. */
+export const takesParts = (pipe: string): boolean => TAKES_PARTS.test(pipe);
+
+/** How long a line may be behind the pipe, where longer ones were cut: 120 of `| cut -c1-120`. */
+export const cutAt = (pipe: string): number | undefined => {
+  const width = WIDTH.exec(pipe)?.[1];
+  return width === undefined ? undefined : Number(width);
+};

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { agentLog } from "./agent-log.ts";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
+import { kubeObjects } from "./kube-list.ts";
 import { present } from "./present.ts";
 
 /**
@@ -37,9 +38,15 @@ const DESCRIBED = new RegExp(
 const LISTED = new RegExp(
   `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
 );
+// of `get events -o wide` behind OBJECT: SUBOBJECT (or nothing), SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME
+const WIDE = new RegExp(
+  `^(?:(?:<none>|(?:spec|metadata|status)\\.\\S{1,200})\\s{2,200})?[\\w./-]{1,120}(?:, \\S{1,253})?\\s{2,200}(\\S.*?)\\s{2,2000}${AGE}\\s{2,40}(\\d{1,9})\\s{2,40}\\S{1,253}$`,
+);
 // the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat. Behind `| grep Ready`
 // the line stands alone, and has lost what it was set in by
 const NOT_READY = /^\s{0,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
+/** The end of that line, which is what people copy: the reason is that of this condition alone. */
+const NOT_READY_END = /^.{0,100}?\s{2,40}(KubeletNotReady)\s{2,60}(\S.{0,4000})$/;
 // `crictl info`: the conditions of the runtime, and how it went to load the CNI configuration
 const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
 /** The same conditions in `kubectl get node -o yaml`, whose longer messages go on in the next line. */
@@ -64,7 +71,10 @@ export const podEvent = defineFact({
       return { format: "runtime", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
     if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
     const at = argv.findIndex((word) => word === "events" || word === "event" || word === "ev");
-    if (at === -1 || json || !(argv[1] === "events" || argv.includes("get"))) return undefined;
+    if (at === -1 || !(argv[1] === "events" || argv.includes("get"))) return undefined;
+    if (/^(?:json|yaml)$/.test(optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o[jy]/.test(word))?.slice(2) ?? ""))
+      return { format: "objects", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
+    if (json) return undefined;
     return { format: "list", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: PodEvents,
@@ -74,6 +84,7 @@ export const podEvent = defineFact({
     const { text, view } = input;
     if (view.format.startsWith("log ")) return fromLog(input);
     const unparsed = new UnparsedLines();
+    if (view.format === "objects") return unparsed.with({ rows: fromObjects(input, unparsed) });
     const rows: Event[] = [];
     for (const { line, text: raw } of lines(text)) {
       const described = DESCRIBED.exec(raw);
@@ -87,10 +98,11 @@ export const podEvent = defineFact({
         const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];
         rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message });
       } else if (listed !== null) {
-        const [, age, count, type, reason, object, message] = listed as unknown as [string, string, string | undefined, string, string, string, string];
-        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), object, message });
-      } else if (view.format === "describe" && NOT_READY.test(raw)) {
-        const [, reason, message] = NOT_READY.exec(raw) as unknown as [string, string, string];
+        const [, age, count, type, reason, object, told] = listed as unknown as [string, string, string | undefined, string, string, string, string];
+        const [, message = told, times = count] = WIDE.exec(told) ?? [];
+        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(times ?? 1), object, message });
+      } else if (view.format === "describe" && (NOT_READY.test(raw) || NOT_READY_END.test(raw))) {
+        const [, reason, message] = (NOT_READY.exec(raw) ?? NOT_READY_END.exec(raw)) as unknown as [string, string, string];
         rows.push({ line, source: "event", type: "Condition", reason, count: 1, message });
       } else if (
         view.format === "list" &&
@@ -104,6 +116,59 @@ export const podEvent = defineFact({
     return unparsed.with({ rows });
   },
 });
+
+/** `kubectl get events -o json` and `-o yaml`. The line is the message's, which YAML goes on with in further lines. */
+function fromObjects({ text, startedAt }: Input, unparsed: UnparsedLines): Event[] {
+  const printed = text.split("\n");
+  const { objects, whole } = kubeObjects(text);
+  const end = text.trimEnd().split("\n");
+  // its end is missing: behind the last line
+  if (!whole && text.trim() !== "") unparsed.add(end.length, end.at(-1) as string);
+  return objects.flatMap((object): Event[] => {
+    const field = (path: string): string | undefined => object.fields.get(path)?.value;
+    const told = object.fields.get("message") ?? object.fields.get("note");
+    const [reason, type] = [field("reason"), field("type")];
+    if (told === undefined || reason === undefined) return [];
+    const seen = ["series.lastObservedTime", "lastTimestamp", "deprecatedLastTimestamp", "eventTime"].map(field).find((time) => /^\d{4}-/.test(time ?? ""));
+    const ago = startedAt === undefined || seen === undefined ? undefined : startedAt - Date.parse(seen) / 1000;
+    const [kind, name] = [field("involvedObject.kind") ?? field("regarding.kind"), field("involvedObject.name") ?? field("regarding.name")];
+    const count = Number(field("series.count") ?? field("count") ?? field("deprecatedCount") ?? 1);
+    return [
+      {
+        line: told.line,
+        source: "event",
+        ...present({ type }),
+        reason,
+        ...present({ age: ago === undefined || Number.isNaN(ago) ? undefined : Math.max(0, Math.round(ago)) }),
+        count: Number.isSafeInteger(count) && count > 0 ? count : 1,
+        ...present({ object: kind === undefined || name === undefined ? undefined : `${kind.toLowerCase()}/${name}` }),
+        message: spoken(`${told.value}${goesOn(printed, told.line)}`).slice(0, 4000),
+      },
+    ];
+  });
+}
+
+/** Without the quotes of YAML, and the backslashes of JSON. */
+function spoken(value: string): string {
+  const quoted = /^'(.*)'$/.exec(value)?.[1];
+  if (quoted !== undefined) return quoted.replaceAll("''", "'");
+  return value
+    .replace(/^"(.*)"$/, "$1")
+    .replaceAll(/\\(["\\/])/g, "$1")
+    .replaceAll(/\\[nrt]/g, " ");
+}
+
+/** What YAML set in below a field: its long text, a blank for each end of a line. */
+function goesOn(printed: readonly string[], line: number): string {
+  const width = (text: string): number => text.length - text.trimStart().length;
+  const field = printed[line - 1] ?? "";
+  let rest = "";
+  if (!/^\s*(?:- )?(?:message|note):/.test(field)) return rest;
+  const own = width(field) + (field.trimStart().startsWith("- ") ? 2 : 0);
+  for (let i = line; i < printed.length && rest.length < 4000 && (printed[i] ?? "").trim() !== "" && width(printed[i] as string) > own; i++)
+    rest += ` ${(printed[i] as string).trim()}`;
+  return rest;
+}
 
 function fromLog(input: Input) {
   const { value, unparsed, unparsedCount } = agentLog.parse({ ...input, view: { ...input.view, format: input.view.format.slice("log ".length) } });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -35,6 +36,8 @@ const Container = z.object({
   state: z.string(),
   /** Name of the pod, where the tool tells. */
   pod: z.string().optional(),
+  /** How many containers of this name the pod had before (crictl). */
+  attempt: z.int().optional(),
 });
 /** A listing that shows every process: who is not in `rows` does not run. */
 const Listing = z.object({ line: z.int() });
@@ -85,7 +88,7 @@ export const process = defineFact({
   schema: Processes,
   parse({ text, argv, view, pipe, truncated }) {
     const unparsed = new UnparsedLines();
-    if (view.format === "docker" || view.format === "cri")
+    if (view.format === "docker" || view.format.startsWith("cri"))
       return unparsed.with({ rows: [], containers: readContainers(text, view.format, unparsed), listings: [], searches: [], containerListings: [] });
     const rows: Process[] = [];
     let columns = view.format === "custom" ? customColumns(argv) : LAYOUTS[view.format];
@@ -114,7 +117,7 @@ export const process = defineFact({
     const listings = best.filter(isAll).flatMap((part) => part.value.rows.slice(0, 1).map(({ line, output }: Row) => present({ line, output })));
     const searches = best.flatMap((part) => part.value.searches);
     const containerListings = best
-      .filter((part) => part.complete && part.view.format === "cri")
+      .filter((part) => part.complete && part.view.format.startsWith("cri"))
       .flatMap((part) => part.value.containers.slice(0, 1).map(({ line, output }: Row) => present({ line, output })));
     return { rows, containers: best.flatMap((part) => part.value.containers), listings, searches, containerListings };
   },
@@ -236,21 +239,21 @@ function containerView(argv: readonly string[]): View | undefined {
   const docker = program === "docker" || program === "podman" || program === "nerdctl";
   if (!docker && program !== "crictl") return undefined;
   const plain = rest.filter((word, i) => !word.startsWith("-") && !/^(?:-r|--runtime-endpoint|-H|--host|-n|--namespace|-f|--filter)$/.test(rest[i - 1] ?? ""));
+  const output = docker ? "" : (optionValue(argv, "-o", "--output") ?? "table");
   const lists = docker
     ? plain[0] === "ps" || (plain[0] === "container" && (plain[1] === "ls" || plain[1] === "list"))
-    : plain[0] === "ps" && !hasOption(rest, "-o", "--output");
+    : plain[0] === "ps" && /^(?:json|table)$/.test(output);
   // with these it prints ids only, or something of the asker's own making
-  if (!lists || hasOption(rest, "-q", "--quiet", "--format") || rest.some((word) => word.startsWith("--format=") || word.startsWith("--output=")))
-    return undefined;
+  if (!lists || hasOption(rest, "-q", "--quiet", "--format") || rest.some((word) => word.startsWith("--format="))) return undefined;
   const filtered = hasOption(rest, "-f", "--filter", "--name", "--image", "--label", "--pod", "--last", "-l", "--latest");
-  return { format: docker ? "docker" : "cri", complete: !filtered, scope: `containers of ${program}`, rank: 1 };
+  return { format: docker ? "docker" : output === "json" ? "cri-json" : "cri", complete: !filtered, scope: `containers of ${program}`, rank: 1 };
 }
 
 const CRI_TITLE = /^CONTAINER(?: ID)?\s+IMAGE\s+CREATED\s+STATE\s+NAME\s/;
 const DOCKER_TITLE = /^CONTAINER ID\s+IMAGE\s+COMMAND\s+CREATED\s+STATUS\s/;
 // id, image, "2 hours ago", state, name, attempt, pod id, pod, and from crictl 1.31 on its namespace
 const CRI =
-  /^[0-9a-f]{8,64}\s+(\S{1,400})\s+(.{1,40}?)\s+(Running|Exited|Created|Unknown)\s+(\S{1,253})\s+\d{1,9}(?:\s+[0-9a-f]{8,64}(?:\s+(\S{1,253}))?(?:\s+\S{1,63})?)?$/i;
+  /^[0-9a-f]{8,64}\s+(\S{1,400})\s+(.{1,40}?)\s+(Running|Exited|Created|Unknown)\s+(\S{1,253})\s+(\d{1,9})(?:\s+[0-9a-f]{8,64}(?:\s+(\S{1,253}))?(?:\s+\S{1,63})?)?$/i;
 // id, image, "command", created, status, ports, names; old versions print fewer blanks
 const DOCKER = /^[0-9a-f]{8,64}\s+(\S{1,400})\s+["“].{0,200}?["”]\s+.{1,40}?\s(Up|Exited|Created|Restarting|Paused|Dead|Removal)\b.*?\s(\S{1,300})$/;
 const DOCKER_STATES: Readonly<Record<string, string>> = { up: "running", removal: "removing" };
@@ -258,15 +261,34 @@ const DOCKER_STATES: Readonly<Record<string, string>> = { up: "running", removal
 /** What crictl says of its own settings, mostly that it had to try several sockets. Errors are no remarks. */
 const REMARK = /^(?:WARN\[\d{1,6}\] |time="[^"]{1,40}" level=(?:warning|info) msg="|W\d{4} \d\d:\d\d:\d\d\.\d{1,9} )/;
 
+/** `crictl ps -o json`: `{"containers": [{"metadata": {"name": "kube-proxy"}, "state": "CONTAINER_RUNNING", "labels": {…}}, …]}`. What a cut left is read. */
+function containersOf(text: string, unparsed: UnparsedLines): Container[] {
+  const opening = /^[\s\S]{0,4000}?"containers"\s{0,8}:\s{0,8}(?=\[)/.exec(text)?.[0] ?? "";
+  // lines keep their numbers
+  const rest = "\n".repeat(opening.split("\n").length - 1) + text.slice(opening.length).replace(/\}\s*$/, "");
+  return jsonElements(rest, unparsed).flatMap(({ value, line, text: quote }) => {
+    const inside = (key: string): Record<string, unknown> => (value[key] ?? {}) as Record<string, unknown>;
+    const [name, image, state] = [asString(inside("metadata")["name"]), asString(inside("image")["image"]), asString(value["state"])];
+    const pod = asString(inside("labels")["io.kubernetes.pod.name"]);
+    const attempt = asInteger(inside("metadata")["attempt"]);
+    if (name === undefined || state === undefined) {
+      unparsed.add(line, quote);
+      return [];
+    }
+    return [{ line, text: quote, name, image: image ?? "", state: state.replace(/^CONTAINER_/, "").toLowerCase(), ...present({ pod, attempt }) }];
+  });
+}
+
 function readContainers(text: string, format: string, unparsed: UnparsedLines): Container[] {
+  if (format === "cri-json") return containersOf(text, unparsed);
   const containers: Container[] = [];
   for (const { line, text: raw } of lines(text)) {
     const content = raw.trim().slice(0, 4000);
     const cri = format === "cri" ? CRI.exec(content) : null;
     const docker = format === "docker" ? DOCKER.exec(content) : null;
     if (cri !== null) {
-      const [, image, , state, name, pod] = cri as unknown as [string, string, string, string, string, string?];
-      containers.push({ line, name, image, state: state.toLowerCase(), ...present({ pod }) });
+      const [, image, , state, name, attempt, pod] = cri as unknown as [string, string, string, string, string, string, string?];
+      containers.push({ line, name, image, state: state.toLowerCase(), ...present({ pod }), attempt: Number(attempt) });
     } else if (docker !== null) {
       const [, image, status, name] = docker as unknown as [string, string, string, string];
       const state = status.toLowerCase();

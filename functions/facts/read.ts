@@ -7,7 +7,8 @@ import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View
 import { mergeParts } from "./fact.ts";
 import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
-import { nodeNames } from "./node-name.ts";
+import { nodeNames, ofNeighbours } from "./node-name.ts";
+import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { unadorned } from "./paste.ts";
 import { keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
 import { eachCommand } from "./several-commands.ts";
@@ -68,23 +69,29 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const called = nodeNames(capture);
   // a pasted text that names no node: of the nodes in it nobody knows which this is
   const names = called.length === 0 ? undefined : called;
+  const neighbours = new Set([...ofNeighbours(capture), ...ofOtherPods(capture)]);
   const withName = containerNames(capture);
+  const ownLines = withoutOtherPods(capture);
+  // what is pasted from a thread is an output or two
+  const timed = capture.startedAt !== undefined && capture.outputs.length >= COLLECTED;
   const read = (output: Output, index: number): boolean => {
     const line = commandLine(output.argv ?? output.command);
     const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
     const argv = withName(line.argv);
-    if (!line.foreign && line.argv[0] !== undefined) tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
+    if (!line.foreign && !neighbours.has(index) && line.argv[0] !== undefined)
+      tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     let recognized = false;
     for (const fact of facts) {
       if (line.foreign ? fact.anywhere !== true && fact.elsewhere !== true : fact.elsewhere === true) continue;
+      if (neighbours.has(index)) continue;
       const view = recognize(fact, argv, search, pipe);
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
       const whole = view.complete && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
-      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, line.sorted, names);
+      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, timed, line.sorted, names);
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -95,7 +102,8 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   capture.outputs.forEach((given, index) => {
     bytes += Buffer.byteLength(given.text);
     lineCount += countLines(given.text);
-    const runs = divide(unmarked.has(index) ? { ...given, truncated: true } : given);
+    const text = ownLines(given.text);
+    const runs = divide(unmarked.has(index) ? { ...given, text, truncated: true } : text === given.text ? given : { ...given, text });
     if (runs.filter((run) => read(run, index)).length === 0) unknown.push(index);
   });
   const readings = new Map<string, FactReading>();
@@ -157,6 +165,9 @@ function isMissingTool(output: Output, program: string): boolean {
   return complaint?.includes(program) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
 }
 
+/** As many outputs, with the time at which they were taken, are a collection: what a log of it says of months ago is months old. */
+const COLLECTED = 3;
+
 /** When a command began, in seconds since 1970; undefined if the capture does not tell. */
 function startOf(output: Output, startedAt: string | undefined): number | undefined {
   const seconds = startedAt === undefined ? Number.NaN : Date.parse(startedAt) / 1000;
@@ -170,6 +181,7 @@ function readOutput(
   argv: readonly string[],
   view: Part<unknown>["view"],
   startedAt: number | undefined,
+  timed: boolean,
   sorted: boolean,
   names: readonly string[] | undefined,
 ): Candidate {
@@ -193,6 +205,7 @@ function readOutput(
       startedAt,
       // a person who pastes writes down neither when a command began nor how long it took
       live: output.startMs !== undefined || output.durationMs !== undefined,
+      timed,
       truncated: output.truncated,
       sorted,
       pipe,
@@ -238,9 +251,17 @@ function withEcho(text: string, command: string): string {
   const end = text.indexOf("\n", start);
   if (start === -1 || start > 200 || end === -1 || end - start > command.length + 200) return text;
   const first = text.slice(start, end).trimEnd();
-  const echo = first.endsWith(command) && !isPromptLine(first) && /^(?:.{0,200}[#$%>❯➜]\s{0,8})?$/.test(first.slice(0, first.length - command.length));
+  const at = first.lastIndexOf(command);
+  if (at === -1 || isPromptLine(first)) return text;
+  const [before, behind] = [first.slice(0, at), first.slice(at + command.length)];
+  // scripts write it over what it printed, and `set -x` with a plus
+  const echo = (behind === "" && /^(?:.{0,200}[#$%>❯➜]\s{0,8})?$/.test(before)) || (BEFORE_TITLE.test(before) && BEHIND_TITLE.test(behind));
   return echo ? `${text.slice(0, start)}$ ${command}${text.slice(end)}` : text;
 }
+
+/** `### ip route ###`, `==== ip route ====`, `+ ip route`, `Command: ip route`. */
+const BEFORE_TITLE = /^[=#*+~-]{0,80}[ \t]{0,8}(?:(?:command|cmd|output of|running|executing):?[ \t]{1,4})?["'`]?$/i;
+const BEHIND_TITLE = /^["'`]?:?[ \t]{0,8}[=#*+~-]{0,80}$/;
 
 /** Of a truncated output the last line may be half of one: a number in it is then another number. JSON, of which one line may be all, knows by itself. */
 function withoutCutLine(text: string): string {
@@ -272,8 +293,7 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     const failed = candidates.find((candidate) => !candidate.missingTool);
     if (failed !== undefined)
       return { ...none, status: "failed", reason: `\`${brief(capture.outputs[failed.output]?.command ?? command)}\` ${failed.problem}` };
-    const skipped = capture.notCollected.find((entry) => fact.commands.some((c) => entry.command === c.argv.join(" ")));
-    const reason = skipped?.reason ?? candidates[0]?.problem ?? `the capture holds no output of \`${command}\``;
+    const reason = skippedOf(fact, capture) ?? candidates[0]?.problem ?? `the capture holds no output of \`${command}\``;
     return { ...none, status: "absent", reason };
   }
   try {
@@ -284,7 +304,11 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     return {
       id: fact.id,
       status: "read",
-      reason: whole ? "" : partial === undefined ? unrun(fact, parts) : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
+      reason: whole
+        ? ""
+        : partial === undefined
+          ? (skippedOf(fact, capture) ?? unrun(fact, parts))
+          : `\`${brief(capture.outputs[partial.output]?.command ?? command)}\`: ${partial.problem}`,
       value,
       complete: whole,
       ...(parts.some(({ truncated }) => truncated === true) ? { truncated: true } : {}),
@@ -295,6 +319,15 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
   } catch (error) {
     return { ...none, status: "failed", reason: `netcheck could not put its outputs together: ${String(error)}` };
   }
+}
+
+/** Why a command of the fact was not run, or what it printed is not there; undefined if nothing was left out. Any spelling of the command counts, as of one that ran. */
+function skippedOf(fact: AnyFact, { notCollected }: Capture): string | undefined {
+  return notCollected.find(({ command }) => {
+    if (fact.commands.some(({ argv }) => command === argv.join(" "))) return true;
+    const line = commandLine(command.endsWith("(second sample)") ? "" : command);
+    return (!line.foreign || fact.anywhere === true) && recognize(fact, line.argv, searchOf(command), pipeOf(command)) !== undefined;
+  })?.reason;
 }
 
 /** Why a fact is not whole although each of its outputs is: the first of its commands of whose kind (the first word of the scope) there is none. */

@@ -105,6 +105,8 @@ interface Question {
   readonly expected: readonly string[];
   /** What the question comes from: quoted if nothing decides. */
   readonly because: Row;
+  /** The node's own address on a bridge of containers that is in use: theirs follow it. */
+  readonly containersFrom?: string;
 }
 
 export const routeLookup = defineDerivedFact({
@@ -155,7 +157,10 @@ function* questions(
       const real = names.filter((name) => !CONTAINER_BRIDGE.test(name));
       const interfaces = real.length > 0 ? real : names;
       asked++;
-      yield { probe: "subnet", packet: packet(inside(row.prefix, taken)), expected: interfaces, because: row };
+      // containers have the first addresses of their bridge's subnet, behind its own
+      const used = CONTAINER_BRIDGE.test(row.interface ?? "") && links.some((link) => link.interface === row.interface && link.carrier);
+      const first = used && row.source !== undefined ? { containersFrom: row.source } : {};
+      yield { probe: "subnet", packet: packet(inside(row.prefix, taken)), expected: interfaces, because: row, ...first };
     }
     // table main was not shown, and holds a route for each address's prefix: what a rule before it decides is known all the same
     const unshown = own.some((row) => row.table === "main") ? [] : ownAddresses.filter((row) => isSubnet(row) && !isEnslaved(row.interface, links));
@@ -357,11 +362,12 @@ function answered(question: Question, tables: Tables): Lookup {
   };
 }
 
-function meets({ probe, expected, because }: Question, answer: Answer, interfaces: readonly string[]): boolean {
+function meets({ probe, expected, because, containersFrom }: Question, answer: Answer, interfaces: readonly string[]): boolean {
   if (expected.length === 0 || answer.outcome === "undetermined") return true;
   if (probe === "local-address") return answer.outcome === "local";
   if (answer.outcome === "unicast" && interfaces.some((name) => expected.includes(name))) return true;
-  // Somebody may send a part of a subnet elsewhere on purpose.
+  // Somebody may send a part of a subnet elsewhere on purpose, but not where containers are.
+  if (containersFrom !== undefined && answer.route !== undefined && within(containersFrom, answer.route.prefix)) return false;
   const lengthOf = (row: object | undefined) => prefixBits((row as Route | undefined)?.prefix ?? "")?.length ?? 0;
   return probe === "subnet" && answer.outcome === "unicast" && answer.route?.table === "main" && lengthOf(answer.route) > lengthOf(because);
 }

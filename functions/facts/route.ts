@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Family, maskLength } from "./ip-address.ts";
 import { familyScope, filterValue, goneOf, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_TABLES, wholeFamilies } from "./ip-command.ts";
+import { fromHexIpv6 } from "./ipv6.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily, readPrefix } from "./mask.ts";
+import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { laidOut, present } from "./present.ts";
 import { wordsOf } from "./words.ts";
@@ -86,6 +88,9 @@ export const route = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] === "route" || argv[0] === "netstat") return netTools(argv);
     if (argv.length === 2 && argv[0] === "cat" && PROC.test(argv[1] as string)) return { format: "proc", complete: true, scope: "ipv4", rank: 1 };
+    if (argv.length === 2 && argv[0] === "cat" && PROC6.test(argv[1] as string)) return { format: "proc6", complete: false, scope: "ipv6", rank: 0 };
+    const devices = nmcliDevices(argv);
+    if (devices !== undefined) return { format: "nmcli", complete: false, scope: ` ${devices}`, rank: 0, hint: true };
     const command = ipCommand(argv);
     if (command?.object !== "route") return undefined;
     const format = command.json ? "json" : "text";
@@ -104,14 +109,19 @@ export const route = defineFact({
     const rows: Route[] = [];
     if (view.format === "net-tools") readNetTools(rows, text, argv, unparsed);
     else if (view.format === "proc") readProc(rows, text, unparsed);
+    else if (view.format === "proc6") readProc6(rows, text, unparsed);
+    else if (view.format === "nmcli") for (const field of nmcliFields(text, argv, unparsed)) rows.push(...nmcliRoute(field));
     else if (view.format === "json") fromJson(rows, text, defaults(argv), unparsed);
     else readText(rows, text, defaults(argv), unparsed);
     return unparsed.with({ rows });
   },
   merge: (parts) => ({ ...mergeFamilies(parts, (row) => row.table), ...goneOf(parts) }),
   // no node that anybody can ask is without a single route: an empty answer is one that got lost
-  whole: (parts) => wholeFamilies(parts) && parts.some(({ value }) => value.rows.length > 0),
+  whole: (parts) => wholeFamilies(parts.filter(isListing)) && parts.some(({ value }) => value.rows.length > 0),
 });
+
+/** What NetworkManager knows of a device, and the kernel's list without its tables, add routes; beside `ip route` they leave nothing open that was not open before. */
+const isListing = ({ view }: Part<unknown>): boolean => view.format !== "nmcli" && view.format !== "proc6";
 
 /** What the command line says about every route it lists: `ip` does not repeat it on the lines. */
 interface Defaults {
@@ -456,6 +466,48 @@ function readProc(rows: Route[], text: string, unparsed: UnparsedLines): void {
       }),
     );
   }
+}
+
+const PROC6 = /^(?:\/host)?\/proc\/(?:\d{1,10}\/|self\/)?net\/ipv6_route$/;
+const PROC6_ROW = /^([0-9a-f]{32}) ([0-9a-f]{2}) ([0-9a-f]{32}) ([0-9a-f]{2}) ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S{1,15})$/;
+
+/**
+ * The kernel's own list of IPv6 routes, of all tables, and of which table it does not say: destination, source, next hop, metric, references, uses, flags, interface.
+ * `fd000031000000000000000000000000 40 000…000 00 000…000 00000100 00000004 00000000 00000001     eth0`
+ */
+function readProc6(rows: Route[], text: string, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    const [, hex, length, from, fromLength, next, metric, bits, name] = PROC6_ROW.exec(content.trim()) ?? [];
+    const destination = hex === undefined ? undefined : readPrefix(`${fromHexIpv6(hex)}/${Number.parseInt(length as string, 16)}`, "ipv6");
+    if (destination === undefined) {
+      if (!isPrompt(content)) unparsed.add(line, content);
+      continue;
+    }
+    const set = Number.parseInt(bits as string, 16);
+    const number = Number.parseInt(metric as string, 16);
+    // RTF_LOCAL; RTF_REJECT; what the kernel keeps for addresses to which no route leads has the largest metric, and is in no table
+    const type: Type = (set & 0x200) !== 0 ? "unreachable" : set >= 0x8000_0000 ? "local" : destination.prefix === "ff00::/8" ? "multicast" : "unicast";
+    const table = number === 2 ** 32 - 1 ? "unspec" : type === "local" || type === "multicast" ? "local" : "main";
+    const gateway = /^0+$/.test(next as string) ? undefined : fromHexIpv6(next as string);
+    const source = fromLength === "00" ? undefined : `${fromHexIpv6(from as string)}/${Number.parseInt(fromLength as string, 16)}`;
+    const flags = PROC_FLAGS.flatMap(([bit, letter]) => ((set & bit) === 0 ? [] : [letter]));
+    const values = present({ gateway, interface: name, metric: number, from: source });
+    rows.push({ line, family: "ipv6", type, prefix: destination.prefix, ...values, table, flags });
+  }
+}
+
+/** `IP4.ROUTE[3]: dst = 169.254.0.0/16, nh = 0.0.0.0, mt = 1002, table=254`; a table other than main is named. */
+function nmcliRoute({ line, interface: name, key, value }: NmcliField): Route[] {
+  const family = key.startsWith("IP4.ROUTE") ? "ipv4" : key.startsWith("IP6.ROUTE") ? "ipv6" : undefined;
+  const [, to = "", next = "", metric, table = "main"] = /^dst = (\S{1,60}), nh = (\S{1,60}), mt = (\d{1,10})(?:, table ?= ?(\d{1,10}))?$/.exec(value) ?? [];
+  const destination = family === undefined ? undefined : readPrefix(to, family);
+  if (family === undefined || destination?.family !== family) return [];
+  const gateway = /^(?:0\.0\.0\.0|::)$/.test(next) ? undefined : next;
+  const values = present({ gateway, interface: name, metric: asInteger(metric) });
+  const place = ROUTE_TABLES.get(table) ?? table;
+  // the types are not told; in the table of the node's own addresses there is no other
+  const type: Type = place !== "local" ? "unicast" : destination.prefix === "ff00::/8" ? "multicast" : "local";
+  return [{ line, family, type, prefix: destination.prefix, ...values, table: place, flags: [] }];
 }
 
 /** The flags column, letter by letter; equal ones are one list. Undefined if it is none. */

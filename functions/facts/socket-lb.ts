@@ -150,8 +150,17 @@ export const socketLb = defineDerivedFact<SocketLb>({
   optional: ["link", "process", "cilium-status"],
   inPart: ["link", "process", "cilium-status"],
   schema: SocketLb,
+  enough: (values, whole) => oneOfEach(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
 });
+
+/** True if every cgroup was listed, no attach point has two of Cilium's programs, one below the other neither, and the agent was asked whether it attached them. */
+function oneOfEach(sources: Sources, whole: ReadonlySet<string>): boolean {
+  const attached = (sources["bpf-cgroup"]?.rows ?? []).filter(({ name, effective }) => name === undefined || (!effective && /^(?:cil_)?sock/.test(name)));
+  const types = new Set(attached.map(({ attachType }) => attachType));
+  const asked = sources["cilium-status"]?.components.some(({ name }) => name === "KubeProxyReplacement") === true;
+  return whole.has("bpf-cgroup") && asked && types.size > 0 && types.size === attached.length && attached.every(({ name }) => name !== undefined);
+}
 
 interface Kind {
   readonly role: "services" | "backends";

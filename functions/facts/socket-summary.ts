@@ -10,6 +10,7 @@ import { isPrompt } from "./paste.ts";
  *
  *     TCP:   2 (estab 0, closed 1, orphaned 0, timewait 1)                      (ss -s)
  *     TCP: inuse 66 orphan 0 tw 9 alloc 77 mem 6                                (/proc/net/sockstat)
+ *     TCP       2208     66       6   no     304   yes  kernel      y  y …      (/proc/net/protocols: sockets, pages, whether the kernel saves memory)
  */
 const Summary = z.object({
   line: z.int(),
@@ -33,6 +34,10 @@ const SocketSummary = z.object({ rows: z.array(Summary) });
 type Summary = z.infer<typeof Summary>;
 
 const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/sockstat(6?)$/;
+const PROTOCOLS = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/protocols$/;
+const PROTOCOLS_HEADER = /^protocol\s+size\s+sockets\s+memory\s+press\b/;
+// the memory of a kind that has no limit is -1, and its pressure "NI"
+const PROTOCOL = /^([A-Za-z][\w-]{0,31})\s+\d{1,9}\s+(\d{1,12})\s+(-?\d{1,15})\s+(yes|no|NI)\s+\d{1,9}\s+(?:yes|no)\s+\S{1,64}(?:\s+[yn]){1,40}$/;
 const SOCKSTAT = /^([A-Z]{3,8}6?):((?:\s+[a-z]{2,8}\s+-?\d{1,15}){1,6})$/;
 const SOCKETS = /^sockets:\s+used\s+(\d{1,12})$/;
 const TOTAL = /^Total:\s+(\d{1,12})(?:\s+\(kernel\s+\d{1,12}\))?$/;
@@ -63,6 +68,8 @@ export const socketSummary = defineFact({
     if (program === "ss") return hasLetter(argv, "s") || hasOption(argv, "--summary") ? { format: "ss", complete: true, scope: "ss", rank: 1 } : undefined;
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
+    if (program === "cat" && rest.length === 1 && PROTOCOLS.test(rest[0] as string))
+      return { format: "protocols", complete: false, scope: "protocols", rank: 0 };
     const files = rest.filter((word) => FILE.test(word));
     if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;
     const scope = files.every((file) => file.endsWith("6")) ? "ipv6" : "";
@@ -80,7 +87,13 @@ export const socketSummary = defineFact({
       const total = (view.format === "ss" ? TOTAL : SOCKETS).exec(content)?.[1];
       const stat = view.format === "sockstat" || metrics ? SOCKSTAT.exec(content) : null;
       const tcp = view.format === "ss" ? TCP.exec(content) : null;
-      if (total !== undefined) rows.push({ line, protocol: "all", inUse: Number(total) });
+      const protocol = view.format === "protocols" ? PROTOCOL.exec(content) : null;
+      // one number for IPv4 and IPv6, which the line of each repeats; the sockets are counted in other ways than /proc/net/sockstat does
+      if (protocol !== null) {
+        const memory = Number(protocol[3]);
+        if (/^(?:TCP|UDP)$/.test(protocol[1] as string) && memory >= 0) rows.push({ line, protocol: (protocol[1] as string).toLowerCase(), memory });
+      } else if (view.format === "protocols" && PROTOCOLS_HEADER.test(content)) continue;
+      else if (total !== undefined) rows.push({ line, protocol: "all", inUse: Number(total) });
       else if (stat !== null) rows.push({ line, protocol: (stat[1] as string).toLowerCase(), ...fields((stat[2] as string).trim()) });
       else if (tcp !== null) {
         const row: Summary = {

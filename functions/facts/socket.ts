@@ -146,7 +146,7 @@ export const socket = defineFact({
     if (other && !tcp && !udp) return undefined;
     const protocols = !tcp && !udp ? ["tcp", "udp"] : [...(tcp ? ["tcp"] : []), ...(udp ? ["udp"] : [])];
     const kind = has("a", "--all") ? "all" : has("l", "--listening") ? "listening" : "connected";
-    const family = has("4", "--ipv4") || has("6", "--ipv6");
+    const family = has("4", "--ipv4", "--inet", "--ip") || has("6", "--ipv6", "--inet6") || argv.some((word) => /^--(?:family|protocol)=inet6?$/.test(word));
     const rank = (program === "ss" ? 4 : 2) + (has("p", "--processes", "--program") ? 1 : 0);
     const searched = filters.length === 0 ? search : program === "ss" && search === undefined ? filters.join(" ") : undefined;
     const port = kind === "connected" || family ? undefined : PORT_SEARCH.exec(searched ?? "")?.[1];
@@ -372,7 +372,10 @@ const keyOf = (row: Socket): string => `${row.protocol} ${row.state} ${row.addre
 /** Listings complement each other: each socket once, with what the others tell of it. Several sockets may share an address. */
 function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
   const dropped = new Map<string, number>();
+  const newer = new Map<Part<Sockets>, Part<Sockets>>();
   for (const { before, after } of samples(parts)) {
+    // what waits changes from moment to moment: of a listing that was made twice the second tells how it is
+    if (before !== undefined) newer.set(before, { ...after, sample: 1 });
     const old = numbered(before?.value.rows ?? []);
     for (const [key, row] of numbered(after.value.rows)) {
       const delta = row.drops === undefined || before === undefined ? undefined : growth(old.get(key)?.drops, row.drops);
@@ -380,7 +383,7 @@ function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
     }
   }
   const merged = new Map<string, Socket>();
-  for (const part of ranked(parts)) {
+  for (const part of ranked(parts.map((one) => newer.get(one) ?? one))) {
     for (const [key, row] of numbered(part.value.rows)) {
       const known = merged.get(key);
       const dropsDelta = dropped.get(key);

@@ -188,7 +188,9 @@ function mergeCpus(parts: readonly Part<Softnet>[]): Softnet {
 
 /** The later rows, with what each CPU counted since the earlier ones. */
 function grown(earlier: readonly Cpu[], later: readonly Cpu[]): Cpu[] {
-  const old = new Map(earlier.map((row) => [row.cpu, row]));
+  // lines without the CPU's number move up when one goes offline
+  const moved = earlier.length !== later.length && [earlier, later].every((rows) => rows.every((row, i) => row.cpu === i));
+  const old = new Map((moved ? [] : earlier).map((row) => [row.cpu, row]));
   return later.map((row) => {
     const before = old.get(row.cpu);
     const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
+import { jsonElements } from "./json.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 
@@ -25,7 +26,13 @@ const Absent = z.object({
 /** Of the keys that begin with it every one was listed: a search behind `sysctl -a` asked for them. (Who pasted it may have left some away: none counts as absent.) */
 const Prefix = z.object({ line: z.int(), prefix: z.string() });
 /** A program that does not go on, or says that its containers are cut off, because of how a setting is. */
-const Refusal = z.object({ line: z.int(), key: z.string(), program: z.enum(["docker", "kubeadm"]) });
+const Refusal = z.object({
+  line: z.int(),
+  key: z.string(),
+  program: z.enum(["docker", "kubeadm"]),
+  /** True if it ended there. */
+  ended: z.boolean().optional(),
+});
 const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix), refusals: z.array(Refusal).optional() });
 type Setting = z.infer<typeof Setting>;
 type Absent = z.infer<typeof Absent>;
@@ -80,13 +87,15 @@ const LOADED = "loaded";
 const TOLD = "told";
 /** The format of `ip netconf show`, which says `on` and `off`. */
 const NETCONF = "netconf";
+/** The format of `ip ntable show`: the limits of the neighbour tables, and settings of each device. */
+const NTABLE = "ntable";
 const APPLYING = /^\* Applying \S{1,300}(?: \.\.\.)?$/;
 
 /** docker: "WARNING: bridge-nf-call-iptables is disabled" (`docker info`; so it says of a setting that is not there, too), "WARNING: IPv4 forwarding is disabled. …" (and `docker run`) */
 const WARNED =
   /^["'`]?(?:WARNING: |(?:---> )?\[Warning\] )(?:(bridge-nf-call-ip6?tables)|(IPv4 forwarding)) is disabled(\. Networking will not work\.?)?["'`]?$/;
 // kubeadm's preflight checks, as warnings where they were told to be none
-const PREFLIGHT = /\[(?:WARNING|ERROR) FileContent--[\w-]{1,100}\]: (\/proc\/sys\/[\w/.-]{1,200}) (does not exist|contents are not set to 1)/;
+const PREFLIGHT = /\[(WARNING|ERROR) FileContent--[\w-]{1,100}\]: (\/proc\/sys\/[\w/.-]{1,200}) (does not exist|contents are not set to 1)/;
 
 export const sysctl = defineFact({
   id: "sysctl",
@@ -98,6 +107,7 @@ export const sysctl = defineFact({
     if (argv[0] === "kubeadm" || isDocker(argv)) return { format: TOLD, complete: false, scope: argv[0] ?? "", rank: 0 };
     if (argv[0] === "ls") return listedFolder(argv) === undefined ? undefined : { format: "folder", complete: true, scope: argv.join(" "), rank: 0 };
     if (eachOf(argv)) return { format: EACH, complete: false, scope: argv.join(" "), rank: 1 };
+    if (isNtable(argv)) return { format: NTABLE, complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     if (isNetconf(argv)) return { format: NETCONF, complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
@@ -110,7 +120,8 @@ export const sysctl = defineFact({
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr, pipe, truncated }) {
     if (view.format === TOLD) return readTold(text);
-    if (view.format === NETCONF) return readNetconf(text);
+    if (view.format === NTABLE) return readNtable(text);
+    if (view.format === NETCONF) return text.trimStart().startsWith("[{") ? readNetconfJson(text) : readNetconf(text);
     if (view.format === "folder") return readFolder(text, listedFolder(argv) ?? "", stderr, view.complete);
     const unparsed = new UnparsedLines();
     const rows: Setting[] = [];
@@ -338,7 +349,7 @@ const isDocker = (argv: readonly string[]): boolean =>
   (argv[0] === "docker" && (["info", "run", "create"].includes(argv[1] ?? "") || (argv[1] === "system" && argv[2] === "info")));
 
 const isNetconf = (argv: readonly string[]): boolean => {
-  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46]|s|stats)$/.test(word));
+  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46jps]|stats|json|pretty)$/.test(word));
   return argv[0] === "ip" && /^netc(?:o(?:nf?)?)?$/.test(object) && /^(?:s|sh|sho|show|l|li|lis|list|dev)$/.test(verb);
 };
 const NETCONF_LINE = /^inet(6?) (\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)\s{0,4}){1,12})$/;
@@ -360,6 +371,43 @@ function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
   return unparsed.with({ rows, absent: [], prefixes: [] });
 }
 
+/** `[{"family":"inet","interface":"eth0","forwarding":false,"rp_filter":"off",…}]` */
+function readNetconfJson(text: string): Parsed<z.infer<typeof Sysctl>> {
+  const unparsed = new UnparsedLines();
+  const rows = jsonElements(text, unparsed).flatMap(({ value, line, text: quote }) => {
+    const [family, name] = [value["family"], value["interface"]];
+    if ((family !== "inet" && family !== "inet6") || typeof name !== "string") return [];
+    return ["forwarding", "rp_filter"].flatMap((key) => {
+      const setting = value[key] === true ? "1" : value[key] === false ? "0" : SWITCHES[String(value[key])];
+      const place = `net.ipv${family === "inet" ? 4 : 6}.conf.${name.replaceAll(".", "/")}.${key}`;
+      return setting === undefined ? [] : [{ line, key: place, value: setting, text: quote }];
+    });
+  });
+  return unparsed.with({ rows, absent: [], prefixes: [] });
+}
+
+const isNtable = (argv: readonly string[]): boolean => {
+  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46s]|s(?:tat(?:istic)?s)?)$/.test(word));
+  return argv[0] === "ip" && /^nt(?:a(?:b(?:le?)?)?)?$/.test(object) && /^(?:s|sh|sho|show|l|li|lis|list)$/.test(verb);
+};
+
+/** `inet arp_cache`, then set in `thresh1 128 thresh2 512 thresh3 1024 gc_int 30000`: the limits of the whole table. Each device has a block of its own, without them. */
+function readNtable(text: string): Parsed<z.infer<typeof Sysctl>> {
+  const unparsed = new UnparsedLines();
+  const rows: Setting[] = [];
+  let family = "";
+  for (const { line, text: content } of lines(text)) {
+    const table = /^inet(6?) (?:arp|ndisc)_cache\b(.{0,400})$/.exec(content);
+    if (table !== null) family = table[1] === "" ? "ipv4" : "ipv6";
+    // -o: the block is one line
+    const rest = table === null ? content : (table[2] as string);
+    for (const [, number, value] of family === "" ? [] : rest.matchAll(/\bthresh([123]) (\d{1,10})\b/g))
+      rows.push({ line, key: `net.${family}.neigh.default.gc_thresh${number}`, value: value as string });
+    if (table === null && !/^\s{2,12}[a-z]/.test(content) && !isPromptLine(content)) unparsed.add(line, content);
+  }
+  return unparsed.with({ rows, absent: [], prefixes: [] });
+}
+
 /** `kubeadm init`, `kubeadm join` and docker print much else. */
 function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
   const rows: Setting[] = [];
@@ -373,12 +421,10 @@ function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
     if (warned?.[3] !== undefined) refusals.push({ line, key: "net.ipv4.ip_forward", program: "docker" });
     const match = PREFLIGHT.exec(content);
     if (match === null) continue;
-    const key = keyOfPath(match[1] as string);
-    if (match[2] === "does not exist") absent.push({ line, key });
-    else {
-      rows.push({ line, key, value: "0" });
-      refusals.push({ line, key, program: "kubeadm" });
-    }
+    const key = keyOfPath(match[2] as string);
+    if (match[3] === "does not exist") absent.push({ line, key });
+    else rows.push({ line, key, value: "0" });
+    refusals.push({ line, key, program: "kubeadm", ...(match[1] === "ERROR" ? { ended: true } : {}) });
   }
   return new UnparsedLines().with({ rows, absent, prefixes: [], ...(refusals.length === 0 ? {} : { refusals }) });
 }

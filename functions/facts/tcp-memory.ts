@@ -28,7 +28,9 @@ type TcpMemory = z.infer<typeof TcpMemory>;
 
 interface Sources {
   readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
-  readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; memory?: number })[] };
+  readonly "socket-summary"?: {
+    rows: readonly (Row & { protocol: string; memory?: number; established?: number; closed?: number; orphaned?: number })[];
+  };
   readonly "kernel-log"?: KernelLog;
 }
 
@@ -40,6 +42,7 @@ export const tcpMemory = defineDerivedFact<TcpMemory>({
   title: "Memory of TCP's buffers, and its limits",
   from: ["socket-summary", "sysctl", "kernel-log"],
   schema: TcpMemory,
+  enough: (values, whole) => hardlyAny(values as Sources, whole),
   derive(values) {
     const sources = values as Sources;
     const setting = (sources.sysctl?.rows ?? []).find((row) => row.key === "net.ipv4.tcp_mem" && LIMITS.test(row.value));
@@ -53,3 +56,18 @@ export const tcpMemory = defineDerivedFact<TcpMemory>({
     };
   },
 });
+
+/** Pages of 4 KiB: one MiB. Few sockets ever hold as much. */
+const A_SOCKET = 256;
+
+/**
+ * True if there are so few sockets that they would not reach the limit with a MiB each, and the kernel, which complains when one is closed beyond it, said nothing
+ * in all of its log: `ss -s` tells how many there are and not what they hold.
+ */
+function hardlyAny(sources: Sources, whole: ReadonlySet<string>): boolean {
+  const setting = (sources.sysctl?.rows ?? []).find((row) => row.key === "net.ipv4.tcp_mem" && LIMITS.test(row.value));
+  const high = Number(LIMITS.exec(setting?.value ?? "")?.[3] ?? 0);
+  const tcp = (sources["socket-summary"]?.rows ?? []).find((row) => row.protocol === "tcp" && row.established !== undefined);
+  if (tcp === undefined || !whole.has("kernel-log") || complaints(sources["kernel-log"], COMPLAINT).length > 0) return false;
+  return ((tcp.established ?? 0) + (tcp.closed ?? 0) + (tcp.orphaned ?? 0)) * A_SOCKET < high;
+}

@@ -61,6 +61,8 @@ export const unit = defineFact({
     if (verb === "list-unit-files") return { format: "files", complete: given.length === 0, scope: "files", rank: 2 };
     if (verb === "list-timers") return { format: "timers", complete: false, scope: "timers", rank: 1 };
     if ((verb === "is-active" || verb === "is-enabled") && given.length > 0) return { format: verb, complete: false, scope: words.join(" "), rank: 1 };
+    // with --value nobody knows which line is which
+    if (verb === "show" && given.length > 0 && !hasOption(argv, "--value", "-P")) return { format: "show", complete: false, scope: words.join(" "), rank: 1 };
     if (verb === "status" && given.length > 0) return { format: "status", complete: false, scope: words.join(" "), rank: 1 };
     return undefined;
   },
@@ -72,6 +74,7 @@ export const unit = defineFact({
     const asked = operands(argv).slice(1).map(fullName);
     let at = 0;
     let inStatus = false;
+    let shown: { row: Unit; last: number; kept: boolean } | undefined;
     for (const { line, text: content } of lines(text)) {
       const bare = content.trim().replace(BULLET, "");
       const words = bare.split(/\s+/);
@@ -86,6 +89,25 @@ export const unit = defineFact({
           at++;
           rows.push({ line, unit: name, ...(view.format === "is-active" ? { active: bare } : { enabled: bare }) });
         }
+      } else if (view.format === "show") {
+        const [, key = "", value = ""] = /^([A-Z][A-Za-z0-9]{1,60})=(.{0,4000})$/.exec(bare) ?? [];
+        if (key === "") {
+          unparsed.add(line, content);
+          continue;
+        }
+        // a blank line stands between two units
+        if (shown === undefined || line > shown.last + 1) {
+          const row: Unit = { line, unit: asked[at++] ?? "" };
+          shown = { row, last: line, kept: false };
+        }
+        shown.last = line;
+        if (key === "Id") shown.row.unit = value;
+        const field = Object.hasOwn(PROPERTIES, key) ? PROPERTIES[key] : undefined;
+        if (field === undefined || value === "") continue;
+        shown.row[field] = value;
+        if (!shown.kept) rows.push(shown.row);
+        shown.kept = true;
+        if (key === "ActiveState" || shown.row.active === undefined) shown.row.line = line;
       } else if (view.format === "status") {
         const name = words[0] as string;
         const last = rows.at(-1);
@@ -124,6 +146,14 @@ export const unit = defineFact({
   // Which units there are only the listing of the loaded ones tells.
   whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
 });
+
+/** What `systemctl show` calls them. */
+const PROPERTIES: Readonly<Record<string, "load" | "active" | "sub" | "enabled">> = {
+  LoadState: "load",
+  ActiveState: "active",
+  SubState: "sub",
+  UnitFileState: "enabled",
+};
 
 /** Words that are no options, the values of options left out. */
 const operands = (argv: readonly string[]): string[] =>

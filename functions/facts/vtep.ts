@@ -77,10 +77,11 @@ const UNRESOLVED = new Set(["FAILED", "INCOMPLETE"]);
 export const vtep = defineDerivedFact<Vteps>({
   id: "vtep",
   title: "Other ends of VXLAN devices: gateway, MAC, node",
-  from: ["link", "route", "neighbor", "fdb", "address", "cluster-node"],
+  from: ["link", "route", "neighbor", "fdb", "address", "cluster-node", "flannel-annotation"],
   // nobody asks the cluster on a node
-  optional: ["cluster-node"],
-  inPart: ["cluster-node"],
+  // what the nodes told each other through it a rule reads itself
+  optional: ["cluster-node", "flannel-annotation"],
+  inPart: ["cluster-node", "flannel-annotation"],
   schema: Vteps,
   derive(values, whole) {
     const { link, route, neighbor, fdb, address } = values as Sources;

@@ -25,7 +25,7 @@ export const ciliumSysdump: Importer = {
   title: "a cilium sysdump or bugtool archive",
   recognize(names) {
     const bugtool = names.some((name) => NESTED.test(name)) || names.some((name) => PAGE.test(name) && /(?:^|\/)cmd\/(?:cilium|bpftool|ip-)/.test(name));
-    return bugtool ? (name) => PAGE.test(name) || NESTED.test(name) || OF_AGENT.test(name) : undefined;
+    return bugtool ? (name) => PAGE.test(name) || NESTED.test(name) || OF_AGENT.test(name) || OF_CLUSTER.test(name) : undefined;
   },
   async read(files, _names, bundle) {
     const folders = new Map<string, Map<string, Head>>();
@@ -37,16 +37,18 @@ export const ciliumSysdump: Importer = {
       folders.set(folder, pages);
     };
     const ofAgents = new Map([...files].filter(([name]) => OF_AGENT.test(name)));
+    const ofCluster = clusterOf(files);
     for (const [name, head] of files) {
-      if (ofAgents.has(name)) continue;
+      if (ofAgents.has(name) || OF_CLUSTER.test(name)) continue;
       if (archiveKind(name) === undefined) add(name, head, "");
       else {
         for (const [path, page] of await nested({ name, bytes: head.bytes }, (path) => PAGE.test(path))) add(path, page, `${name}!`);
       }
     }
     return [...folders].map(([folder, pages]) => {
+      const pod = podIn(folder);
       const draft = draftOf(folder, pages, bundle);
-      return { ...draft, outputs: [...draft.outputs, ...filesOf(podIn(folder), ofAgents)] };
+      return { ...draft, target: draft.target ?? nodeOf(pod, ofCluster) ?? pod, outputs: [...draft.outputs, ...filesOf(pod, ofAgents), ...ofCluster] };
     });
   },
 };
@@ -68,10 +70,26 @@ function draftOf(folder: string, pages: ReadonlyMap<string, Head>, bundle: strin
     if (isKnown(command)) outputs.push({ command, file: name, text: withoutFrame(text), truncated: head.truncated, ...failureOf(text) });
   }
   return {
-    target: target ?? host ?? podIn(folder),
+    target: target ?? host,
     startedAt: timeIn(folder) ?? timeIn(bundle) ?? startedAt,
     outputs,
   };
+}
+
+/** Of the whole cluster: the table of its pods, and its nodes. Each node's capture gets them, so those of a cluster of hundreds are left out. */
+const OF_CLUSTER = /(?:^|\/)k8s-(?:pods-\d{8}-\d{6}\.txt|nodes-\d{8}-\d{6}\.yaml)$/;
+const MAX_OF_CLUSTER = 2 * 1024 * 1024;
+
+const clusterOf = (files: ReadonlyMap<string, Head>): Draft["outputs"] =>
+  [...files].flatMap(([name, { bytes, truncated }]) => {
+    if (!OF_CLUSTER.test(name) || truncated || bytes.length > MAX_OF_CLUSTER) return [];
+    return [{ command: name.endsWith(".txt") ? "kubectl get pods -A -o wide" : "kubectl get nodes -o yaml", file: name, text: decodeText(bytes), truncated }];
+  });
+
+/** The node that the table of pods has beside an agent. */
+function nodeOf(pod: string | undefined, outputs: Draft["outputs"]): string | undefined {
+  const row = new RegExp(`^\\S+ {2,}${pod} {2,}.{1,200}? {2,}(?=\\S*[.:])[0-9a-f.:]{3,45} {2,}(\\S{1,253}) {2,}`, "m");
+  return pod === undefined ? undefined : outputs.map(({ text }) => row.exec(text)?.[1]).find((node) => node !== undefined);
 }
 
 /** `cilium-bugtool-20261121-035200.312+0000-UTC-1234567`: in the agent's pod, by UTC. A sysdump's own name has the time of whoever called it, and no zone. */

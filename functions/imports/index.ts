@@ -1,11 +1,13 @@
 import { statSync } from "node:fs";
-import { basename } from "node:path";
-import type { Capture } from "../facts/capture.ts";
+import { basename, join } from "node:path";
+import { type Capture, NOT_READ } from "../facts/capture.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
 import { archiveKindOf, decodeText, gunzipped, type Head } from "../transports/archive.ts";
 import { CaptureError, MAX_OUTPUT, readCaptureFiles, readText } from "../transports/capture-files.ts";
 import { aksLogCollector } from "./aks-log-collector.ts";
+import { aksPeriscope } from "./aks-periscope.ts";
 import { antreaAgent } from "./antrea-agent.ts";
+import { bottlerocket } from "./bottlerocket.ts";
 import { archiveBundle, type Bundle, captureOfDraft, type Draft, type DraftOutput, directoryBundle, type Importer, isKnown } from "./bundle.ts";
 import { calicoDiags } from "./calico-diags.ts";
 import { ciliumSysdump } from "./cilium-sysdump.ts";
@@ -14,6 +16,8 @@ import { readCommandJson } from "./command-json.ts";
 import { eksLogCollector } from "./eks-log-collector.ts";
 import { commandNamed, isText } from "./file-names.ts";
 import { inspectionReport } from "./inspection-report.ts";
+import { mustGather } from "./must-gather.ts";
+import { nestedIn, openNested } from "./nested.ts";
 import { nodeLogs } from "./node-logs.ts";
 import { type NodeFiles, nodesOf } from "./nodes-of.ts";
 import { rancherLogCollector } from "./rancher-log-collector.ts";
@@ -29,17 +33,20 @@ import { troubleshoot } from "./troubleshoot.ts";
 /** Every kind of bundle, one line each. */
 export const importers: readonly Importer[] = [
   sosreport,
+  bottlerocket,
   eksLogCollector,
   ciliumSysdump,
   rancherLogCollector,
   supportconfig,
   aksLogCollector,
+  aksPeriscope,
   calicoDiags,
   troubleshoot,
   inspectionReport,
   nodeLogs,
   antreaAgent,
   clusterDump,
+  mustGather,
   recording,
 ];
 
@@ -112,6 +119,8 @@ function withoutEnd(drafts: readonly Draft[], truncated: boolean): readonly Draf
 async function fromBundle(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   // only its owner's own top: a bundle may hold captures of ours somewhere
   if (bundle.names.some((name) => /^(?:[^/]{1,255}\/)?capture\.json$/.test(name))) return [await readCaptureFiles(path)];
+  const nested = nestedIn(bundle.names);
+  if (nested.length > 0) return await fromNested(path, bundle, nested, secrets);
   const parts = bundlesIn(bundle, importers);
   if (parts.length > 0) return (await Promise.all(parts.map((part) => fromImporter(`${path}/${part.name}`, part.importer, part.bundle, secrets)))).flat();
   const importer = importers.find((one) => one.recognize(bundle.names) !== undefined);
@@ -131,10 +140,39 @@ async function fromImporter(path: string, importer: Importer, bundle: Bundle, se
   return drafts.map((draft) => captureOfDraft(draft, importer.id, name, secrets));
 }
 
+/** The bundles of nodes that lie packed in a folder or in another archive, and those beside them that do not. One that cannot be read costs only itself, and is told beside the others. */
+async function fromNested(path: string, bundle: Bundle, names: readonly string[], secrets: readonly string[]): Promise<Capture[]> {
+  const captures: Capture[] = [];
+  const problems: { name: string; error: Error }[] = [];
+  const take = async (name: string, read: () => Promise<Capture[]>): Promise<void> => {
+    try {
+      captures.push(...(await read()));
+    } catch (error) {
+      problems.push({ name, error: error as Error });
+    }
+  };
+  const beside = { ...bundle, names: bundle.names.filter((name) => !names.includes(name)) };
+  if (importers.some((one) => one.recognize(beside.names) !== undefined)) await take(path, () => fromBundle(path, beside, secrets));
+  if (statSync(path).isDirectory()) for (const name of names) await take(name, () => readCaptures(join(path, name), secrets));
+  else
+    for await (const { name, bundle } of openNested(path, names)) {
+      const place = `${path}/${name}`;
+      await take(name, async () => {
+        if (bundle instanceof Error) throw new CaptureError(`${place}: could not unpack it: ${bundle.message}`);
+        return await fromBundle(place, bundle, secrets);
+      });
+    }
+  const [first] = captures;
+  if (first === undefined) throw problems[0]?.error ?? new CaptureError(`${path}: it is not ${WANTED}`);
+  const lost = problems.map(({ name, error }) => ({
+    command: name,
+    reason: `${error.message.replace(/^.{0,4000}?: (?=could not |it )/, "")}: ${basename(name)} ${NOT_READ}`,
+  }));
+  return [{ ...first, notCollected: [...first.notCollected, ...lost] }, ...captures.slice(1)];
+}
+
 /** What people have instead of what can be read, and what to do. */
 function hintOf(names: readonly string[]): string | undefined {
-  const inside = names.filter((name) => /(?:^|\/)(?:sosreport|eks_i|scc_|nts_)[^/]{1,200}\.(?:tar(?:\.\w{2,3})?|tgz|txz|tbz)$/.test(name));
-  if (inside.length > 0) return `other archives lie in it, such as ${basename(inside[0] as string)}: unpack it, and name those`;
   return names.some((name) => MUST_GATHER.test(name)) ? NO_NODE : undefined;
 }
 

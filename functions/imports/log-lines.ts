@@ -42,6 +42,13 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     ),
     "journalctl",
   ],
+  // the same, of which the time was not copied
+  [
+    new RegExp(
+      String.raw`^[ \t]{0,8}(?:${HOST} )?(?:etcd|kubelet|containerd|dockerd|kube-proxy|flanneld|k3s|rke2|chronyd|ntpd|systemd-(?:networkd|timesyncd|resolved)|NetworkManager)\[\d{1,10}\]: \S`,
+    ),
+    "journalctl",
+  ],
   // BusyBox syslogd and OpenWrt's logd: facility and level behind the time
   [
     /^[ \t]{0,8}(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})? (?:[\w.-]{1,255} )?[a-z]{3,8}\d?\.(?:emerg|alert|crit|err|warn|notice|info|debug) \S{1,64}?: /,
@@ -54,6 +61,9 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(String.raw`${STAMP}(?:(?:time|ts|t)=(?:"[^"]{1,60}"|[^\s"]{1,60}) )?level=[a-zA-Z]{4,7} (?:[\w.]{1,40}=\S{1,200} ){0,3}msg=`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL|PANIC)\]\[\d{1,10}\] \S`), CONTAINER],
   [new RegExp(String.raw`${STAMP}\[(?:DEBUG|INFO|WARNING|ERROR|FATAL)\] (?:plugin/\w|Added back nodelocaldns |iptables rule \{)`), CONTAINER],
+  [/^[ \t]{0,8}plugin\/loop: (?:Loop \(|Seen "?HINFO|Forwarding loop)/, CONTAINER],
+  // etcd before it wrote JSON
+  [/^[ \t]{0,8}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} [DINWEC] \| [a-z][\w/]{1,40}: \S/, CONTAINER],
   // the address daemon of AWS before it wrote JSON
   [
     /^[ \t]{0,8}`?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z \[(?:TRACE|DEBUG|INFO|WARN|ERROR)\][ \t]{1,12}(?:Assign(?:Pod)?IPv4Address\b|UnAssign(?:Pod)?IPv4Address\b|DataStore has no |IP pool (?:stats|is too low)|(?:Send|Received) (?:Add|Del)Network|Skipping increase IP|Start increasing IP)/,
@@ -79,9 +89,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^[ \t]{0,8}(?:\S.{0,60}?[ :\]-])?IN=[\w.@-]{0,15} OUT=[\w.@-]{0,15} (?:[A-Z]{2,7}=\S{0,60} ){0,4}SRC=\S{2,45} DST=\S{2,45} /, "dmesg"],
   // what the kubelet says, without anything in front: people copy the message alone
   [
-    /^[ \t]{0,8}(?:\(combined from similar events\): )?(?:Unable to update cni config: |"?(?:[Cc]ontainer )?[Rr]untime network not ready(?:: |" network)|(?:Readiness|Liveness|Startup) probe failed: |(?:Failed to create|Failed create) pod sandbox|Back-off restarting failed container |(?:rpc error: code = \w{1,20} desc = )?(?:[Nn]etworkPlugin cni failed |plugin type="|"[a-z-]{2,20}" failed \(add\): |add cmd: |failed to (?:set ?up (?:network|pod|sandbox)|assign an IP)|failed to "(?:Create|Kill)PodSandbox"))/,
+    /^[ \t]{0,8}(?:\(combined from similar events\): )?(?:Unable to update cni config: |"?(?:[Cc]ontainer )?[Rr]untime network not ready(?:: |" network)|(?:Readiness|Liveness|Startup) probe failed: |(?:Failed to create|Failed create) pod sandbox|Back-off restarting failed container |(?:rpc error: code = \w{1,20} desc = )?(?:[Nn]etworkPlugin cni failed |plugin type="|"[a-z-]{2,20}" failed \(add\): |add cmd: |error adding pod \S{1,250} to CNI network|failed to delegate add: |failed to set bridge addr: |failed to (?:set ?up (?:network|pod|sandbox)|assign an IP)|failed to "(?:Create|Kill)PodSandbox"))/,
     KUBELET,
   ],
+  // of a long one only its end
+  [/^.{0,300}: failed to set bridge addr: \\{0,3}"[\w.-]{1,15}\\{0,3}" already has an IP address different from [\da-f]/, KUBELET],
   // what agents say, the same way
   [
     /^[ \t]{0,8}(?:"?Failed to (?:execute ip6?tables-restore|ensure (?:that |chain )|check br_netfilter|delete (?:stale service|endpoint|nodeport)\b|find any valid interface to use)|(?:\S{1,40}: )?[Ee]rror (?:deleting connection tracking state|looking for path of conntrack)|(?:\S{1,40}: )?Another app is currently holding the xtables lock|[Uu]nable to update element for \S{1,80} |failed to set ?up (?:vxlan|geneve) tunnel device: )/,
@@ -89,6 +101,8 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   ],
   // the condition of a node, and what the container runtime says of itself
   [/^[ \t]{0,8}Ready {1,40}(?:False|Unknown) {1,20}[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} /, "kubectl describe node"],
+  // of which somebody copied only the end
+  [/^.{0,100}?[ \t]{2,40}KubeletNotReady[ \t]{2,60}\S/, "kubectl describe node"],
   [/^[ \t]{0,16}message: '?(?:container )?runtime network not ready: /, "kubectl get node -o yaml"],
   [/^[ \t]{0,16}"lastCNILoadStatus(?:\.default)?": "\S|^[ \t]{0,16}"message": "Network plugin returns error: /, "crictl info"],
   // Calico's probe: the second line of an event, and what it prints when it is run by hand
@@ -116,10 +130,17 @@ const PROGRAMS: readonly (readonly [RegExp, string])[] = [
   // Calico's BIRD, whose sessions have names of Calico's
   [/\bbird6?: (?:Mesh|Node|Global)_[\d_]{7,15}: /, "kubectl logs calico-node"],
   [/\]\[\d{1,10}\] (?:felix|confd|monitor-addresses|startup|tunnel-ip-allocator|status-reporter)\//, "kubectl logs calico-node"],
-  [/\[(?:INFO|WARNING|ERROR|FATAL)\] plugin\//, "kubectl logs coredns"],
+  [/\[(?:INFO|WARNING|ERROR|FATAL)\] plugin\/|^[ \t]{0,8}plugin\/loop: /, "kubectl logs coredns"],
   [/nodelocaldns/, "kubectl logs node-local-dns"],
+  [
+    /\.\d{6} [DINWEC] \| (?:rafthttp|etcdserver|etcdmain|embed|raft|mvcc|auth|membership): |"caller":"(?:rafthttp|etcdserver|etcdmain|etcdutl|embed|membership)\//,
+    "kubectl logs etcd",
+  ],
   [/"caller":"(?:ipamd|datastore|awsutils|networkutils|rpc|cni|eniconfig|cniutils)\//, IPAMD],
 ];
+
+/** Cilium's other programs share parts, and so words, with the agent; whose log it is they say in some lines only. */
+const BESIDE_AGENT = /(?:^| )subsys=(cilium-operator|clustermesh-apiserver|kvstoremesh|hubble-relay)\b/;
 
 /** The agent's own probe says whose pod is described. */
 const CALICO = /calico\/node is not ready|\bBIRD(?:v6)? is not (?:ready|live)/;
@@ -170,6 +191,8 @@ export function logRuns(
 function programOf(kind: string, run: readonly string[]): string {
   if (kind === DESCRIBED || kind === KUBELET) return run.some((line) => CALICO.test(line)) ? "kubectl describe pod calico-node" : kind;
   if (kind !== CONTAINER) return kind;
+  const apart = run.flatMap((line) => BESIDE_AGENT.exec(line)?.[1] ?? [])[0];
+  if (apart !== undefined) return `${CONTAINER} ${apart}`;
   const tells = run.flatMap((line) => PROGRAMS.find(([sign]) => sign.test(line))?.[1] ?? []);
   return tells[0] ?? CONTAINER;
 }

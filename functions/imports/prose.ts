@@ -5,11 +5,15 @@ const WORDS =
 /** `for i in eth0 eth1; do …; done`: words of a shell. */
 const LOOP = /^for \w{1,40} in \S.{0,2000}?[;\n]\s{0,8}do\s.{0,2000}\bdone\b/s;
 
+/** "docker version 1.12", "calico version: v3.26": what somebody has, in a list of such. */
+const VERSION = /^[a-z][\w.-]{1,40} versions?[ \t]{0,4}[:=]?[ \t]{0,4}v?\d/;
+
 const wordsIn = (text: string): number => text.match(WORDS)?.length ?? 0;
 
 /** True for what begins with the name of a program and is a sentence: `ping failed for only some pods`. */
 export function isProse(command: string): boolean {
   if (LOOP.test(command)) return false;
+  if (VERSION.test(command)) return true;
   const words = wordsIn(command.replaceAll(/"[^"]*"|'[^']*'/g, ""));
   return words > 1 || (words === 1 && !/(?:^|\s)-\w|\S\/\S|\||=\S|\d\.\d/.test(command));
 }

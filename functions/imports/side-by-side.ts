@@ -3,7 +3,7 @@ import type { Bundle, Importer } from "./bundle.ts";
 /** Bundles of several nodes, unpacked side by side in one folder: what is in them must not be put together, nor all but the first be left out. */
 
 /** Importers that find the nodes in their bundles themselves. */
-const OF_MANY: ReadonlySet<string> = new Set(["cilium-sysdump", "cluster-dump", "node-logs"]);
+const OF_MANY: ReadonlySet<string> = new Set(["aks-periscope", "cilium-sysdump", "cluster-dump", "must-gather", "node-logs"]);
 
 /** One of them. `name`: the folder that it lies in. */
 export interface Part {

@@ -57,9 +57,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^cilium_bpf_map_pressure(?:\{| {2,}\S.{0,200}"| {2,}\d)/, "cilium-dbg metrics list -p bpf_map_pressure"],
   [/^cilium_drop_count_total(?:\{| {2,}\S.{0,200}"| {2,}\d)/, "cilium-dbg metrics list -p drop_count_total"],
   [/^create \S{1,31} (?:hash|bitmap|list):\S/, "ipset save"],
+  [/^[ \t]{1,8}KVStore: +(?:Ok|Failure|Disabled)\b/, "cilium status"],
   [/^KVStore:|^Kubernetes: +Ok|^KubeProxyReplacement(?: Details)?:/, "cilium status"],
   [/^ {0,8}\/¯¯\\/, "cilium status"],
   [/^Calico process is running\./, "calicoctl node status"],
+  [/^\s{0,8}\| {0,8}PEER ADDRESS {1,20}\| {0,20}PEER TYPE\b/i, "calicoctl node status"],
   [/^IP Virtual Server version/, "ipvsadm -Ln"],
   [/^IPVS connection entries/, "ipvsadm -Lcn"],
   [/^(?:TCP|UDP|SCTP) +\d\d:\d\d +[A-Z_]+ +\S+:\w+ +\S+:\w+ +\S+:\w+/, "ipvsadm -Lcn"],
@@ -89,6 +91,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   // whose card it was stands in the command alone
   [/^NIC statistics:$|^ {1,8}(?:bw_in|bw_out|pps|conntrack|linklocal)_allowance_(?:exceeded|available): \d+$/, "ethtool -S nic"],
   [/^\s{0,8}\[(?:ERROR|WARNING) FileContent--proc-sys-net-[\w-]{1,80}\]: \/proc\/sys\/net\//, "kubeadm init"],
+  [/^\s{0,8}\[ERROR FileExisting-\w{1,40}\]: \w{1,40} not found in system path/, "kubeadm init"],
   [/^\s{0,8}["'`]?(?:WARNING: |(?:---> )?\[Warning\] )IPv4 forwarding is disabled\. Networking will not work/, "docker run"],
   [/^qdisc \w+ \w+: (?:dev \S+ )?(?:root|parent|ingress|clsact)/, "tc -s qdisc show"],
   [/^(?:[0-9a-f]{8} ){8,14}[0-9a-f]{8}$/, "cat /proc/net/softnet_stat"],
@@ -96,13 +99,15 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^Linux \S+ \d+\.\d+\S* .*GNU\/Linux$/, "uname -a"],
   [/^(?:PRETTY_NAME|VERSION_ID)=/, "cat /etc/os-release"],
   [/^Module +Size +Used by(?: +(?:Not t|T)ainted.{0,80})?$/, "lsmod"],
-  [/^ {0,40}Local time: /, "timedatectl"],
+  [/^ {0,40}Local time: |^ {0,40}(?:System clock|NTP) synchronized: (?:yes|no)$/, "timedatectl"],
   [/^Reference ID +: /, "chronyc tracking"],
   [/^(?:NAMESPACE +)?NAME +READY +STATUS +RESTARTS +AGE/, "kubectl get pods -A -o wide"],
   [/^(?:NAMESPACE +)?NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT/, "kubectl get svc -A"],
   [/^NAME +STATUS +ROLES +AGE +VERSION/, "kubectl get nodes -o wide"],
   [/^PING [^\s(]{1,255} ?\([\d.:a-f]+\)/, "ping node"],
   [/^\d\d:\d\d:\d\d\.\d{6} (?:[\w.@-]{1,40} +(?:In|Out|B|M|P) +)?(?:IP6? |ARP, |(?:[0-9a-f]{2}:){5}[0-9a-f]{2} > )/, "tcpdump -n"],
+  // with -e, and the time left out
+  [/^(?:[0-9a-f]{2}:){5}[0-9a-f]{2} > (?:[0-9a-f]{2}:){5}[0-9a-f]{2}, ethertype \w/, "tcpdump -n"],
 ];
 
 /** Behind a blank line, what goes on with the output of the same command though no sign begins it. */

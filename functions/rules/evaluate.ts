@@ -108,14 +108,15 @@ export class Facts {
  * Evaluates one rule. Never throws: a rule that breaks is inconclusive and says so.
  *
  * What a person painted over (`10.x.x.x`) is neither equal to anything nor different from it: a rule whose condition turns on it is inconclusive, unless
- * what is left without it is a match.
+ * what is left without it is a match, and is one beside it, too.
  */
 export function evaluateRule(rule: Rule, facts: Facts): Outcome {
   if (!facts.hasMasked(rule)) return evaluateKnown(rule, facts);
   const strict = refusingMasked(() => evaluateKnown(rule, facts));
   if (strict.verdict !== "inconclusive") return strict;
   const known = evaluateKnown(rule, facts.known());
-  return known.verdict === "match" ? known : strict;
+  // what is concluded from a row that is not there has to hold beside the painted-over rows, too
+  return known.verdict === "match" && evaluateKnown(rule, facts).verdict === "match" ? known : strict;
 }
 
 function evaluateKnown(rule: Rule, facts: Facts): Outcome {
@@ -125,7 +126,11 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
   }
   for (const need of rule.needs) {
     const reading = facts.reading(need.fact);
-    if (reading?.status !== "read") return { rule, verdict: "inconclusive", reason: `needs ${need.fact}: ${reading?.reason ?? "it was not collected"}` };
+    if (reading?.status !== "read") {
+      // what was seen elsewhere may settle it without this fact
+      if (holds(rule.settled, context) && !holds(rule.undecided, context)) return { rule, verdict: "no-match", reason: "" };
+      return { rule, verdict: "inconclusive", reason: `needs ${need.fact}: ${reading?.reason ?? "it was not collected"}` };
+    }
     if (need.whole && !reading.complete) return open(rule, `needs all of ${need.fact}: ${reading.reason}`, need.fact, facts);
   }
   const letErrors: string[] = [];

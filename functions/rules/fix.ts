@@ -14,7 +14,7 @@ export function bind(fix: FixFile, values: Readonly<Record<string, unknown>>): B
       if (parameter.optional) continue;
       return {
         ok: false,
-        problem: fix.otherwise ?? `the captured outputs do not say what ${fix.id} needs (${name}). Mitigation of the rule tells what to do by hand.`,
+        problem: fix.otherwise ?? `${fix.id}: the captured outputs do not tell ${name}. Mitigation of the rule tells what to do by hand.`,
       };
     }
     if (!parameter.list && list.length > 1) return { ok: false, problem: `${fix.id}: several values for ${name}` };

@@ -59,11 +59,21 @@ function fromDirectory(path: string): Capture {
   const head = read("capture.json", "", MAX_INDEX);
   const index = parseIndex(file, head);
   let total = 0;
-  return captureOf(index, (name) => {
-    const text = read(safeName(file, name), "outputs", Math.min(MAX_OUTPUT, Math.max(0, MAX_TOTAL - total)));
-    total += text.text.length;
-    return text;
+  let missing: unknown;
+  const capture = captureOf(index, (name) => {
+    try {
+      const text = read(safeName(file, name), "outputs", Math.min(MAX_OUTPUT, Math.max(0, MAX_TOTAL - total)));
+      total += text.text.length;
+      return text;
+    } catch (error) {
+      if (((error as Error).cause as NodeJS.ErrnoException | undefined)?.code !== "ENOENT") throw error;
+      missing ??= error;
+      return undefined;
+    }
   });
+  // one file that was lost on the way costs only itself; where all are, there is nothing to look at
+  if (missing !== undefined && capture.outputs.length === 0) throw missing;
+  return capture;
 }
 
 /** In two passes: the index first, then only the files that it names, so that nothing else of an archive is ever held in memory. */
@@ -76,11 +86,13 @@ async function fromArchive(path: string): Promise<Capture> {
   const folder = indexName.slice(0, -"capture.json".length);
   const wanted = new Set(index.outputs.map((output) => folder + safeName(file, output.file)));
   const heads = await unpack(path, (name) => (wanted.has(name) ? MAX_OUTPUT : 0));
-  return captureOf(index, (name) => {
+  const capture = captureOf(index, (name) => {
     const head = heads.get(folder + safeName(file, name));
-    if (head === undefined) throw new CaptureError(`${file}: outputs: "${name}" is not a file in the archive`);
-    return textOf(head);
+    return head === undefined ? undefined : textOf(head);
   });
+  const [first] = index.outputs;
+  if (first !== undefined && capture.outputs.length === 0) throw new CaptureError(`${file}: outputs: "${first.file}" is not a file in the archive`);
+  return capture;
 }
 
 async function unpack(path: string, limitOf: (name: string) => number): Promise<Map<string, Head>> {

@@ -26,5 +26,5 @@ export function unpackCapture(data: Uint8Array): Capture {
     index: unknown;
     texts: Record<string, string>;
   };
-  return captureOf(CaptureIndex.parse(index), (file) => ({ text: texts[file] ?? "", truncated: false }));
+  return captureOf(CaptureIndex.parse(index), (file) => (texts[file] === undefined ? undefined : { text: texts[file], truncated: false }));
 }

@@ -1,3 +1,4 @@
+import { missingFiles } from "../facts/capture.ts";
 import type { Diagnosis, Verdict } from "../rules/diagnosis.ts";
 import { canonical, sha256 } from "./audit.ts";
 import { packCapture } from "./captures.ts";
@@ -21,7 +22,13 @@ const MAX_CAPTURES = 100;
 
 /** What one file, or the text, came to. */
 type Read =
-  | { readonly ok: true; readonly name: string; readonly captures: readonly { readonly key: string; readonly target: string }[]; readonly left: number }
+  | {
+      readonly ok: true;
+      readonly name: string;
+      readonly captures: readonly { readonly key: string; readonly target: string }[];
+      readonly left: number;
+      readonly lost?: readonly string[];
+    }
   | { readonly ok: false; readonly name: string; readonly reason: string };
 
 /** A diagnosis, and where it was read from. */
@@ -66,7 +73,8 @@ export async function diagnosePaste(context: Context, request: PasteRequest): Pr
     if (pasted.ok || files.length === 0) read.push(pasted);
   }
 
-  const unreadable = read.flatMap((one) => (one.ok ? [] : [one]));
+  const parts = read.flatMap((one) => (one.ok ? (one.lost ?? []).map((reason) => ({ name: `all of ${one.name}`, reason })) : []));
+  const unreadable = [...read.flatMap((one) => (one.ok ? [] : [one])), ...parts];
   if (unreadable.length > 0) await durable.step("tell-unreadable", () => tellUnreadable(ports, id, thread, unreadable));
   const captures = read.flatMap((one) => (one.ok ? one.captures.map((capture) => ({ ...capture, source: one.name })) : []));
   if (captures.length === 0) {
@@ -155,7 +163,8 @@ async function keep(
     hashes.push(sha256(packed));
   }
   await ports.store.record(id, [auditDraft(ports, `collected/${part}`, SYSTEM, { file: name, ...file, captures: hashes })]);
-  return { ok: true, name, captures: kept, left: captures.length - kept.length };
+  const lost = captures.flatMap(missingFiles).slice(0, SHOWN);
+  return { ok: true, name, captures: kept, left: captures.length - kept.length, ...(lost.length === 0 ? {} : { lost }) };
 }
 
 async function diagnose({ ports, catalogue }: Context, id: string, number: number, captureKey: string, source: string): Promise<Examined> {

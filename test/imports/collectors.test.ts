@@ -1,12 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { Capture, Output } from "../../functions/facts/capture.ts";
+import { type Capture, missingFiles, type Output } from "../../functions/facts/capture.ts";
+import { readFacts } from "../../functions/facts/read.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
-import { folders } from "./folders.ts";
+import { folders, tarOf } from "./folders.ts";
 
 /** Bundles of the collectors that name files and not commands, in the layout that their scripts have: a known fault must be found in each, and the node and time told. */
 
@@ -89,6 +90,66 @@ test("AKS: JSON of ip, two outputs in one file, copies of the node's files; what
       ?.split("\n")
       .findIndex((line) => line.startsWith("cpu=0")),
   ).toBe(listing.split("\n").findIndex((line) => line.startsWith("cpu=0")));
+});
+
+test("Bottlerocket: logdog's archive, alone and within that of the EKS log collector; what has no clock is left out", async () => {
+  const journal = `Nov 21 03:40:01 localhost systemd[1]: x
+Nov 21 03:50:01 ip-10-31-0-4.ec2.internal kernel: nf_conntrack: nf_conntrack: table full, dropping packet
+Nov 21 03:51:31 ip-10-31-0-4.ec2.internal kernel: nf_conntrack: nf_conntrack: table full, dropping packet
+Nov 21 03:51:32 ip-10-31-0-4.ec2.internal kubelet[1311]: x
+`;
+  const logs = {
+    "bottlerocket-logs/journalctl.log": journal,
+    "bottlerocket-logs/dmesg": "[862421.123000] nf_conntrack: nf_conntrack: table full, dropping packet\n",
+    "bottlerocket-logs/iptables-filter": textOf(s2, "iptables -t filter -nvL FORWARD"),
+    "bottlerocket-logs/kube-status": "● kubelet.service - Kubelet\n     Loaded: loaded\n     Active: active (running)\n",
+    "bottlerocket-logs/os-release": "NAME=Bottlerocket\nID=bottlerocket\n",
+    "bottlerocket-logs/settings.json": "{}",
+  };
+  const commands = ["cat /etc/os-release", "iptables -nvL -t filter", "journalctl -a --no-pager", "systemctl status kube* -l --no-pager"];
+  for (const path of [await archive("bottlerocket-logs.tar.gz", logs, gzipSync), directory(logs)]) {
+    const [capture, ...others] = await readCaptures(path);
+    expect(others).toEqual([]);
+    expect([capture?.target, capture?.transport, capture?.startedAt, commandsOf(capture)?.sort()]).toEqual([
+      "ip-10-31-0-4.ec2.internal",
+      "bottlerocket",
+      undefined,
+      commands,
+    ]);
+  }
+  const folder = ".bottlerocket/rootfs/tmp/ekslogs";
+  const files = {
+    [`${folder}/ipamd.log`]: '{"level":"info","ts":"2026-11-21T03:51:59.000Z","caller":"x.go:1","msg":"x"}\n',
+    [`${folder}/bottlerocket-logs.tar.gz`]: gzipSync(await tarOf(logs)),
+  };
+  const [capture] = await readCaptures(await archive("eks_i-0123456789abcdef0_2026-11-21_0352-UTC_0.6.2.tar.gz", files, gzipSync));
+  expect([capture?.target, capture?.startedAt, commandsOf(capture)?.sort()]).toEqual([
+    "i-0123456789abcdef0",
+    "2026-11-21T03:52:00Z",
+    ["cat /etc/os-release", "cat /var/log/aws-routed-eni/ipamd.log", ...commands.slice(1)],
+  ]);
+  expect(causesOf(capture)).toContain("conntrack-table-full");
+});
+
+test("AKS Periscope: a zip's worth of one node, and a folder for each; the pod's own resolv.conf is no output of the node", async () => {
+  const node = (folder: string) => ({
+    [`${folder}iptables/iptables`]: "Chain PREROUTING (policy ACCEPT)\ntarget     prot opt source               destination\n",
+    [`${folder}dns/virtualmachine`]: "nameserver 168.63.129.16\n",
+    [`${folder}dns/kubernetes`]: "nameserver 10.0.0.10\n",
+    [`${folder}systemlogs/kubelet`]: "Nov 21 03:50:01 aks-pool1-1-vmss000002 kubelet[812]: x\n",
+    [`${folder}kubeobjects/kube-system_pod`]: "x\n",
+  });
+  const commands = ["cat /run/systemd/resolve/resolv.conf", "iptables -t nat -L", "journalctl -u kubelet"];
+  const [one, ...none] = await readCaptures(await archive("aks-pool1-1-vmss000002.tar.gz", node(""), gzipSync));
+  expect(none).toEqual([]);
+  expect([one?.transport, commandsOf(one)?.sort()]).toEqual(["aks-periscope", commands]);
+  const several = await readCaptures(
+    directory({ ...node("2026-11-21T03-52-11Z/aks-pool1-1-vmss000002/"), ...node("2026-11-21T03-52-11Z/aks-pool1-1-vmss000003/collector/") }),
+  );
+  expect(several.map((capture) => [capture.target, commandsOf(capture)?.sort()])).toEqual([
+    ["aks-pool1-1-vmss000002", commands],
+    ["aks-pool1-1-vmss000003", commands],
+  ]);
 });
 
 test("Troubleshoot: the command of each file stands beside it, of one machine and of every node; what was stopped is cut", async () => {
@@ -377,6 +438,32 @@ describe("cilium bugtool without the frame of Markdown, as it is by default", ()
     ]);
   });
 
+  test("in a sysdump, what the cluster knows goes with each node, and the table of pods names the node that nothing else does", async () => {
+    const table = `NAMESPACE     NAME           READY   STATUS             RESTARTS        AGE   IP            NODE     NOMINATED NODE   READINESS GATES
+kube-system   cilium-abcde   1/1     Running            2 (18h ago)     30d   10.31.0.4     node-a   <none>           <none>
+kube-system   cilium-fghij   0/1     CrashLoopBackOff   214 (3m ago)    18h   10.31.0.5     node-b   <none>           <none>
+kube-system   coredns-x      1/1     Running            0               18h   10.244.1.7    node-b   <none>           <none>
+`;
+    const captures = await readCaptures(
+      directory({
+        "cilium-sysdump-1/cilium-bugtool-cilium-abcde-20261121-035200/cmd/ip-a.md": textOf(s2, "ip addr"),
+        "cilium-sysdump-1/cilium-bugtool-cilium-fghij-20261121-035200/cmd/ip-a.md": textOf(s2, "ip addr"),
+        "cilium-sysdump-1/k8s-pods-20261121-035200.txt": table,
+        "cilium-sysdump-1/k8s-pods-20261121-035200.yaml": "items: []\n",
+        "cilium-sysdump-1/k8s-nodes-20261121-035200.yaml": "items: []\n",
+      }),
+    );
+    expect(captures.map(({ target, outputs }) => [target, outputs.map(({ command }) => command)])).toEqual(
+      ["node-a", "node-b"].map((node) => [node, ["ip a", "kubectl get nodes -o yaml", "kubectl get pods -A -o wide"]]),
+    );
+    const pods = readFacts(captures[1] as Capture).readings.get("cluster-pod")?.value as { rows: { name: string; own?: boolean }[] };
+    expect(pods.rows.map(({ name, own }) => [name, own])).toEqual([
+      ["cilium-abcde", false],
+      ["cilium-fghij", true],
+      ["coredns-x", true],
+    ]);
+  });
+
   test("a first line that begins with # is the output's own; a note of a failure is none of its lines", async () => {
     const [capture] = await readCaptures(
       directory({
@@ -425,6 +512,35 @@ describe("EKS log collector", () => {
     const curled = "curling https://x (4 of 5) 2026-11-21T03:51:59.123UTC\n\n\nok\ncurling https://x (5 of 5) 2026-11-21T03:52:07.123UTC\n";
     const [capture] = await readCaptures(directory({ ...files, "./networking/curl_api_server.txt": curled }));
     expect(capture?.startedAt).toBe("2026-11-21T03:52:07Z");
+  });
+});
+
+test("must-gather: of each node the kubelet's log and the offloads of its cards, and when it ended", async () => {
+  const image = "must-gather.local.1/quay-io-openshift-sha256-0";
+  const log = (host: string) =>
+    gzipSync(`Nov 21 03:50:41.123456 ${host} kubelet[812]: E1121 03:50:41.123456     812 pod_workers.go:1298] "Error syncing pod, skipping"\n`);
+  const captures = await readCaptures(
+    directory({
+      "must-gather.local.1/timestamp": "2026-11-21 03:44:11.123456789 +0000 UTC m=+0.217\n2026-11-21 04:52:07.5 +0100 CET m=+480.1\n",
+      [`${image}/nodes/worker-0/worker-0_logs_kubelet.gz`]: log("worker-0"),
+      [`${image}/nodes/worker-0/ethtool_features`]:
+        "> ethtool -k ens3\nFeatures for ens3:\nrx-checksumming: on\n\n> ethtool -k ens4\nFeatures for ens4:\nrx-checksumming: off\n\n",
+      [`${image}/nodes/worker-0/dmesg`]: nowAndBefore,
+      [`${image}/nodes/worker-1/worker-1_logs_kubelet.gz`]: log("worker-1"),
+      [`${image}/cluster-scoped-resources/core/nodes/worker-0.yaml`]: "kind: Node\n",
+    }),
+  );
+  expect(captures.map((capture) => [capture.target, capture.startedAt, commandsOf(capture)])).toEqual([
+    ["worker-0", "2026-11-21T03:52:07.000Z", ["ethtool -k ens3", "ethtool -k ens4", "journalctl -u kubelet"]],
+    ["worker-1", "2026-11-21T03:52:07.000Z", ["journalctl -u kubelet"]],
+  ]);
+  const { readings } = readFacts(captures[0] as Capture);
+  expect(readings.get("agent-log")?.value).toMatchObject({ rows: [{ unit: "kubelet", level: "error", age: expect.closeTo(86, 0) as number }] });
+  expect(readings.get("ethtool-features")?.value).toMatchObject({
+    rows: [
+      { line: 3, interface: "ens3" },
+      { line: 7, interface: "ens4" },
+    ],
   });
 });
 
@@ -502,9 +618,40 @@ describe("bundles of several nodes in one folder", () => {
     await expect(readCaptures(await archive("x.tgz", { "/etc/a": "x", "b/c": "x" }, gzipSync))).rejects.toThrow(/it is not a capture/);
   });
 
-  test("archives in an archive are told by name", async () => {
+  const sos = (name: string, gateway: string) => ({
+    [`sosreport-${name}/sos_commands/networking/ip_route`]: route(gateway),
+    [`sosreport-${name}/sos_commands/host/hostname`]: `${name}\n`,
+  });
+
+  test("`sos collect`: the nodes' archives in an archive, and in a folder; one that is broken costs only itself, and is told", async () => {
+    const [n1, n2] = [gzipSync(await tarOf(sos("n1", "10.0.0.1"))), gzipSync(await tarOf(sos("n2", "10.0.1.1")))];
+    const files = {
+      "sos-collector-case-2026/sosreport-n1-2026-11-21-abcdefg.tar.gz": n1,
+      "sos-collector-case-2026/sosreport-n1-2026-11-21-abcdefg.tar.gz.sha256": "0\n",
+      "sos-collector-case-2026/sosreport-n2-2026-11-21-hijklmn.tar.gz": n2,
+      "sos-collector-case-2026/sos_logs/sos.log": "x\n",
+      "sos-collector-case-2026/sos_reports/manifest.json": "{}",
+    };
+    const broken = { ...files, "sos-collector-case-2026/sosreport-n0-2026-11-21-opqrstu.tar.xz": "x" };
+    for (const path of [await archive("sos-collector-case-2026.tar.gz", files, gzipSync), await archive("all.tgz", broken, gzipSync), directory(broken)]) {
+      const captures = await readCaptures(path);
+      expect(captures.map(({ target, outputs }) => [target, outputs.map(({ command }) => command)])).toEqual([
+        ["n1", ["ip route"]],
+        ["n2", ["ip route"]],
+      ]);
+      const told = captures.flatMap(missingFiles);
+      if (path.endsWith("sos-collector-case-2026.tar.gz")) expect(told).toEqual([]);
+      else expect(told).toEqual([expect.stringMatching(/^could not unpack it: it is damaged.{1,200}: sosreport-n0-2026-11-21-opqrstu\.tar\.xz was left out$/)]);
+    }
+  });
+
+  test("archives of which none can be read, and one that lies unpacked beside itself", async () => {
     await expect(readCaptures(directory({ "sos-collector/sosreport-n1-2026.tar.xz": "x", "sos-collector/sosreport-n2-2026.tar.xz": "x" }))).rejects.toThrow(
-      /other archives lie in it, such as sosreport-n1-2026\.tar\.xz: unpack it, and name those/,
+      /sosreport-n1-2026\.tar\.xz: could not unpack it: it is damaged/,
     );
+    const beside = await readCaptures(
+      directory({ ...sos("n1", "10.0.0.1"), "sosreport-n1.tar.xz": "x", "sosreport-n2.tar.gz": gzipSync(await tarOf(sos("n2", "10.0.1.1"))) }),
+    );
+    expect(beside.map(({ target }) => target)).toEqual(["n1", "n2"]);
   });
 });

@@ -6,8 +6,10 @@ import { promisify } from "node:util";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, describe, expect, test, vi } from "vitest";
+import { missingFiles } from "../../functions/facts/capture.ts";
 import { readFacts } from "../../functions/facts/read.ts";
 import { CaptureError, MAX_OUTPUT, packCaptureFiles, readCaptureFiles, writeCaptureDirectory } from "../../functions/transports/capture-files.ts";
+import { packCapture, unpackCapture } from "../../functions/triage/captures.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "netcheck-captures-"));
 // some cases unpack gigabytes
@@ -92,6 +94,20 @@ describe("a capture as a person writes it", () => {
     });
   });
 
+  test("a command that was run three times: each later run counts as the second, numbered or not", async () => {
+    const counters = (sample: number, value: string) => ({ command: "nstat -az", file: `${sample}.txt`, text: value, sample });
+    const runs = [counters(1, "a"), counters(2, "b"), counters(3, "c")];
+    for (const numbered of [true, false]) {
+      const index = indexWith(...runs.map(({ command, file, sample }) => ({ command, file, ...(numbered ? { sample } : {}) })));
+      const path = directory({ "capture.json": index, ...Object.fromEntries(runs.map(({ file, text }) => [file, text])) });
+      expect((await readCaptureFiles(path)).outputs.map(({ text, sample }) => [text, sample])).toEqual([
+        ["a", 1],
+        ["b", 2],
+        ["c", 2],
+      ]);
+    }
+  });
+
   test("the command as a string or as its words, the file wherever it lies", async () => {
     const text = "default via 10.0.0.1 dev eth0\n";
     const path = directory({
@@ -170,13 +186,17 @@ describe("what is wrong is named: file, key, reason", () => {
     ["no target", { schema: SCHEMA, outputs: [] }, /: target: .*expected object/],
     ["command of a wrong type", indexWith({ command: 7, file: "x" }), /: outputs\.0\.command: .*string or array/],
     ["empty argv", indexWith({ command: [], file: "x" }), /: outputs\.0\.command: .*>=1/],
-    ["sample 3", indexWith({ ...ROUTE, sample: 3 }), /: outputs\.0\.sample: .*<=2/],
+    ["sample 0", indexWith({ ...ROUTE, sample: 0 }), /: outputs\.0\.sample: .*>=1/],
     ["outputs is no list", { ...indexWith(), outputs: {} }, /: outputs: .*expected array/],
     ["a polluting key", `{"schema":"${SCHEMA}","target":{"name":"n"},"outputs":[],"__proto__":{"x":1}}`, /: __proto__: Unrecognized key/],
     ["not JSON", "{ schema: 1 }", /capture\.json: it is not JSON: .*position 2/],
     ["empty", "", /capture\.json: it is not JSON/],
     ["not an object", "[]", /capture\.json: .*expected object/],
-    ["a missing file", indexWith(ROUTE), /outputs: could not read "outputs\/route\.txt": ENOENT/],
+    [
+      "no file of all that it names",
+      indexWith(ROUTE, { command: "ip rule", file: "outputs/rule.txt" }),
+      /outputs: could not read "outputs\/route\.txt": ENOENT/,
+    ],
     ["../", indexWith({ ...ROUTE, file: "../secret" }), /"\.\.\/secret" leads out of the capture/],
     ["../ in the middle", indexWith({ ...ROUTE, file: "outputs/../../secret" }), /"outputs\/\.\.\/\.\.\/secret" leads out/],
     ["an absolute path", indexWith({ ...ROUTE, file: "/etc/passwd" }), /"\/etc\/passwd" leads out of the capture/],
@@ -204,6 +224,33 @@ describe("what is wrong is named: file, key, reason", () => {
       outputs: [{ text: "default dev eth0\n", exitCode: undefined, stderr: "", truncated: false }],
     });
     expect(JSON.stringify(capture)).not.toMatch(/zone|kernel|note/);
+  });
+
+  test("a file that was lost on the way costs only itself: its command counts as not collected, never as one that printed nothing", async () => {
+    const path = directory({
+      "capture.json": indexWith(ROUTE, { command: ["ip", "rule"], file: "outputs/rule.txt" }, { ...ROUTE, file: "outputs/route-2.txt" }),
+      "outputs/route.txt": "default dev eth0\n",
+    });
+    const archive = `${fresh()}.tgz`;
+    execFileSync("tar", ["czf", archive, "-C", path, "."]);
+    for (const capture of [await readCaptureFiles(path), await readCaptureFiles(archive)]) {
+      expect(capture.outputs).toMatchObject([{ command: "ip route", text: "default dev eth0\n", sample: 1 }]);
+      expect(capture.notCollected).toEqual([
+        { command: "ip rule", reason: '"outputs/rule.txt" is not in the capture' },
+        { command: "ip route (second sample)", reason: '"outputs/route-2.txt" is not in the capture' },
+      ]);
+      expect(missingFiles(capture)[0]).toBe('"outputs/rule.txt" is not in the capture: what `ip rule` printed is not known');
+      const { readings } = readFacts(capture);
+      // in any spelling of the command: `ip rule` is not the one that netcheck runs
+      expect(readings.get("rule")).toMatchObject({ status: "absent", reason: '"outputs/rule.txt" is not in the capture' });
+      expect(readings.get("route")).toMatchObject({ status: "read" });
+      expect(unpackCapture(packCapture(capture))).toEqual(capture);
+    }
+  });
+
+  test("beside outputs that are there, a path that leads out is refused all the same", async () => {
+    const path = directory({ "capture.json": indexWith(ROUTE, { command: "ip rule", file: "../secret" }), "outputs/route.txt": "" });
+    expect(await refusal(path)).toMatch(/leads out of the capture$/);
   });
 
   test("a file of a `..`-like name is a file", async () => {

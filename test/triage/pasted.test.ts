@@ -68,6 +68,28 @@ test("a sosreport in a thread: cause, picture and report there; on record, with 
   expect((await loadDiagnosis(at, incident.diagnosis ?? "")).causes.map(({ fix }) => fix)).toEqual([undefined]);
 });
 
+test("a capture of which a file is missing: what is there is diagnosed, and the thread says which one it is", async () => {
+  const at = bench();
+  const tar = pack();
+  const outputs = ["iptables-save", "ip rule"].map((command, index) => ({ command, file: `outputs/${index}.txt` }));
+  tar.entry({ name: "capture.json" }, JSON.stringify({ schema: "netcheck.capture/1", target: { name: "node8" }, outputs }));
+  tar.entry({ name: "outputs/0.txt" }, saved);
+  tar.finalize();
+  const folder = mkdtempSync(join(tmpdir(), "netcheck-pasted-"));
+  try {
+    writeFileSync(join(folder, "node8.tar"), await buffer(tar));
+    Object.assign(at.files, { "node8.tar": join(folder, "node8.tar") });
+    await at.paste(shared("node8.tar"));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  expect(at.outcome()).toBe("diagnosed");
+  expect([...at.chat.posts.keys()]).toEqual(["inc-1/root", "inc-1/unreadable-1", "inc-1/diagnosis-1"]);
+  expect(at.chat.data("inc-1/unreadable-1")).toMatchObject({
+    text: 'Could not read all of node8.tar. "outputs/1.txt" is not in the capture: what `ip rule` printed is not known.',
+  });
+});
+
 test("a sysdump of seven nodes: five messages, the worst first, and all of them in the report's table", async () => {
   const at = bench();
   const tar = pack();
