@@ -62,6 +62,10 @@ const OLD_HEALTH = /^(Liveness|Readiness) probe failed: error in (?:kvstore|kube
 const COMBINED = /^\(combined from similar events\): /;
 /** With this the agent, or the container that prepares its configuration, ends; the level is "error". It has asked the API server for minutes before it says so. */
 const ENDED = /^(?:msg=|Error: )?"?(?:Failed to start hive|Build config failed|Unable to contact k8s api-server)\b/;
+/** With this it got what it had asked for, or all that it needs to serve. */
+const CONNECTED = "Connected to apiserver";
+const STARTED = "Daemon initialization completed";
+const NO_API = /^(?:msg=|Error: )?"?Unable to contact k8s api-server\b/;
 /** "cilium-7kvzg": the last letters of a generated name are no vowels. */
 const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
@@ -117,7 +121,7 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
     return {
       failures: [
         ...statusFailures(sources["cilium-status"]),
-        ...logs.flatMap(logFailure),
+        ...outlasting(logs).flatMap(logFailure),
         ...unreachable(logs),
         ...events.flatMap(eventFailure),
         ...crashing(sources),
@@ -158,6 +162,19 @@ function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): Cil
   const crash = BACK_OFF.test(row.message);
   if (!crash && ((row.level !== "fatal" && !ENDED.test(row.message)) || row.unit !== "cilium-agent")) return [];
   return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: spoken(row.message), ...present({ age: row.age }) }];
+}
+
+type Logged = NonNullable<Sources["agent-log"]>["rows"][number];
+
+/** Lines without those that the agent's own log goes on from: it reached the API server after all, or was started again and came up. */
+function outlasting(logs: readonly Logged[]): readonly Logged[] {
+  const agent = logs.filter((row) => row.unit === "cilium-agent");
+  const connected = agent.findLast((row) => spoken(row.message).startsWith(CONNECTED));
+  const started = agent.findLast((row) => spoken(row.message).startsWith(STARTED));
+  const before = (row: Logged, good: Logged | undefined): boolean => good !== undefined && row.output === good.output && row.line < good.line;
+  return connected === undefined && started === undefined
+    ? logs
+    : logs.filter((row) => row.unit !== "cilium-agent" || !(before(row, started) || (NO_API.test(row.message) && before(row, connected))));
 }
 
 /** The agent's own pod in a list of pods: the one on this node, or where nobody tells which that is, every one of them. */
