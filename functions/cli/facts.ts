@@ -56,9 +56,9 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
     .action(
       run(async (file: string, options: { command: string; json?: boolean }) => {
         const line = commandLine(options.command);
-        const pipe = pipeOf(options.command);
+        const [search, pipe] = [searchOf(options.command), pipeOf(options.command)];
         const readers = facts.flatMap((fact) => {
-          const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv, searchOf(options.command), pipe);
+          const view = line.argv.length === 0 ? undefined : fact.recognize(line.argv, search, pipe);
           return view === undefined ? [] : [{ fact, view }];
         });
         if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list${staleHint()}`);
