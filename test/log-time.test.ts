@@ -1,10 +1,26 @@
 import { describe, expect, test } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
 import { commandLine } from "../functions/facts/command.ts";
-import { epochOf, withAges } from "../functions/facts/log-time.ts";
+import { epochOf, ofEarlierBoot, withAges } from "../functions/facts/log-time.ts";
 import { readFacts } from "../functions/facts/read.ts";
 
 const at = (iso: string): number => Date.parse(iso) / 1000;
+
+test.each(["journalctl -k -b -1", "journalctl -u kubelet -b-2", "journalctl --boot=-1 -u kubelet", "journalctl -kb -1", "journalctl --boot -3"])(
+  "%s is of an earlier boot and tells nothing of this one",
+  (command) => {
+    expect(ofEarlierBoot(command.split(" "))).toBe(true);
+    const output = { command, file: "x", startMs: 0 };
+    const capture = captureOf({ schema: "netcheck.capture/1", target: { name: "node1" }, outputs: [output] }, () => ({
+      text: "Nov 21 03:51:28 node1 kernel: eth0: Link is Down\nNov 21 03:51:29 node1 kubelet[7]: E1121 03:51:29.1 1 x.go:1] no\n",
+      truncated: false,
+    }));
+    for (const id of ["kernel-log", "agent-log"]) expect(readFacts(capture).readings.get(id)?.status, id).toBe("absent");
+  },
+);
+test.each(["journalctl -k -b", "journalctl -u kubelet -b 0", "journalctl -b --no-pager"])("%s is of this boot", (command) =>
+  expect(ofEarlierBoot(command.split(" "))).toBe(false),
+);
 
 describe("the time of a log line", () => {
   test.each([

@@ -75,3 +75,28 @@ test("the node may go by another name where all was asked through ssh, and what 
   expect(neighbours("192.0.2.1", ["ip addr", "ssh 192.0.2.7 'ip addr'"])).toEqual([]);
   expect(neighbours("wk-1", ["ip addr", "ssh wk-2 arping -c 2 192.0.2.7", "ssh wk-2 'sudo kubectl get nodes'"])).toEqual([]);
 });
+
+test("a debug pod on a machine with another number is a neighbour's, one on this node or beside nothing else is not", () => {
+  const debug = "kubectl debug node/wk-2 -q -it --image=busybox -- chroot /host ip addr";
+  expect(neighbours("wk-1", ["ip addr", debug, "oc debug node/wk-3 -- sysctl -a"])).toEqual([debug, "oc debug node/wk-3 -- sysctl -a"]);
+  expect(neighbours("wk-1", ["ip addr", debug.replace("wk-2", "wk-1"), "oc debug node/bastion -- sysctl -a"])).toEqual([]);
+  expect(neighbours("wk-1", ["kubectl get nodes", debug])).toEqual([]);
+});
+
+test("an address is a neighbour's only where a list of nodes has it for another one, and this node too", () => {
+  const rows = [
+    "wk-1   Ready    <none>   9d   v1.31.4   192.0.2.1   <none>   Debian 12",
+    "db     Ready    <none>   9d   v1.31.4   192.0.2.7   <none>   Debian 12",
+  ];
+  const through = (target: string): readonly number[] => {
+    const commands = ["ip addr", "ssh admin@192.0.2.7 ip addr", "ssh admin@192.0.2.1 ip addr", "kubectl get nodes -o wide"];
+    const files = commands.map((command, i) => ({ command, file: String(i) }));
+    const capture = captureOf({ schema: "netcheck.capture/1", target: { name: target }, outputs: files }, (file) => ({
+      text: file === "3" ? `${rows.join("\n")}\n` : "",
+      truncated: false,
+    }));
+    return [...ofNeighbours(capture)];
+  };
+  expect(through("wk-1")).toEqual([1]);
+  expect(through("node1")).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { verboseEntries } from "./journal-verbose.ts";
 import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
 import { readMessage } from "./log-message.ts";
-import { withAges } from "./log-time.ts";
+import { ofEarlierBoot, withAges } from "./log-time.ts";
 import { baseName, unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
 
@@ -159,14 +159,11 @@ function recognize(argv: readonly string[]): View | undefined {
       )
     )
       return undefined;
+    if (ofEarlierBoot(argv)) return undefined;
     const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
     if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json|json-pretty|verbose)$/.test(output)) return undefined;
     // the newest lines are what this fact is about: a number of lines or a time to begin with is no cut
-    const part = argv.some(
-      (word, i) =>
-        /^(?:-[pgUr]|-[a-z]*r|--(?:until|priority|grep|reverse|case-sensitive|boot=-)|-b-?\d)/.test(word) ||
-        (/^(?:-b|--boot)$/.test(word) && /^-\d/.test(argv[i + 1] ?? "")),
-    );
+    const part = argv.some((word) => /^(?:-[pgUr]|-[a-z]*r|--(?:until|priority|grep|reverse|case-sensitive)|-b\d)/.test(word));
     const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : output === "cat" ? "cat" : "journal";
     return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
   }

@@ -100,7 +100,10 @@ interface Sources {
   readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean })[] };
-  readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[] };
+  readonly "agent-log"?: {
+    rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[];
+    logs: readonly (Row & { unit: string; cut: boolean })[];
+  };
   readonly process?: {
     rows: readonly { command: string; defunct: boolean }[];
     containers: readonly (Row & { name: string; state: string; attempt?: number })[];
@@ -121,7 +124,7 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
     return {
       failures: [
         ...statusFailures(sources["cilium-status"]),
-        ...outlasting(logs).flatMap(logFailure),
+        ...outlasting(logs, sources).flatMap(logFailure),
         ...unreachable(logs),
         ...events.flatMap(eventFailure),
         ...crashing(sources),
@@ -167,14 +170,29 @@ function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): Cil
 type Logged = NonNullable<Sources["agent-log"]>["rows"][number];
 
 /** Lines without those that the agent's own log goes on from: it reached the API server after all, or was started again and came up. */
-function outlasting(logs: readonly Logged[]): readonly Logged[] {
-  const agent = logs.filter((row) => row.unit === "cilium-agent");
-  const connected = agent.findLast((row) => spoken(row.message).startsWith(CONNECTED));
-  const started = agent.findLast((row) => spoken(row.message).startsWith(STARTED));
-  const before = (row: Logged, good: Logged | undefined): boolean => good !== undefined && row.output === good.output && row.line < good.line;
-  return connected === undefined && started === undefined
-    ? logs
-    : logs.filter((row) => row.unit !== "cilium-agent" || !(before(row, started) || (NO_API.test(row.message) && before(row, connected))));
+function outlasting(logs: readonly Logged[], sources: Sources): readonly Logged[] {
+  const connected = newest(logs, CONNECTED);
+  const started = newest(logs, STARTED);
+  // what it said next went with the end of the log
+  const cut = new Set(sources["agent-log"]?.logs.flatMap((log) => (log.unit === "cilium-agent" && log.cut ? [log.output] : [])));
+  const passed = (row: Logged): boolean => NO_API.test(row.message) && (cut.has(row.output) || isBefore(row, connected));
+  return logs.filter((row) => row.unit !== "cilium-agent" || !(isBefore(row, started) || passed(row)));
+}
+
+/** The newest line in which the agent says this, of a log in either direction. */
+function newest(logs: readonly Logged[], said: string): Logged | undefined {
+  let found: Logged | undefined;
+  for (const row of logs) {
+    if (row.unit !== "cilium-agent" || !spoken(row.message).startsWith(said)) continue;
+    if (found === undefined || (row.age ?? 0) <= (found.age ?? 0)) found = row;
+  }
+  return found;
+}
+
+/** In one log: what two outputs say may be of two agents. */
+function isBefore(row: Logged, good: Logged | undefined): boolean {
+  if (good === undefined || row.output !== good.output) return false;
+  return row.age !== undefined && good.age !== undefined && row.age !== good.age ? row.age > good.age : row.line < good.line;
 }
 
 /** The agent's own pod in a list of pods: the one on this node, or where nobody tells which that is, every one of them. */

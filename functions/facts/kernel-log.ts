@@ -3,7 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { verboseEntries } from "./journal-verbose.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
-import { leastAge, withAges } from "./log-time.ts";
+import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
 import { isWindowWidth } from "./unwrap.ts";
@@ -207,6 +207,7 @@ const newestOf = (parts: readonly LogPart[]): number =>
 /** The kernel's part of the journal, in the layouts that show one message a line. */
 function journalView(argv: readonly string[]): View | undefined {
   const kernelOnly = argv.some((word) => /^-[a-z]*k$|^--dmesg$|^_TRANSPORT=kernel$/.test(word));
+  if (ofEarlierBoot(argv)) return undefined;
   // the whole journal has the kernel's lines too; that of a unit or program has not, and other options print no log
   if (!kernelOnly && argv.slice(1).some((word) => OF_OTHERS.test(word))) return undefined;
   const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";

@@ -125,3 +125,7 @@ export function leastAge(seconds: number, newest: number): number | undefined {
 
 /** To the millisecond. */
 const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+
+const EARLIER_BOOT = / (?:-[a-z]{0,4}b ?|--boot[ =])-[1-9]/;
+/** True for `journalctl -b -1`: what an earlier boot complained of ended with it; tables were emptied, limits were read again, agents began anew. */
+export const ofEarlierBoot = (argv: readonly string[]): boolean => EARLIER_BOOT.test(argv.join(" "));

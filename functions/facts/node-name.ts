@@ -44,28 +44,57 @@ export function isNamedAlike(names: readonly string[], name: string): boolean {
 /** `ssh -i key root@wk-2 'ip route'`: the machine, without its domain, and the first word of what runs there. Addresses are no names. */
 const REMOTE =
   /^(?:sudo |time ){0,2}ssh(?: -[1246AaCfgKkMNnqsTtVvXxYy]{1,8}| -[BbcDEeFIiJLlmOopQRSWw] ?\S{1,200}){0,12} (?:[\w.-]{1,64}@)?((?=[\w.-]{0,252}[a-zA-Z])[A-Za-z0-9][\w.-]{0,252}) (?:-- )?["']?(?:sudo )?([\w./-]{1,64})/;
+/** `ssh admin@10.0.0.12 ip route`: the address, and the first word of what runs there. */
+const REMOTE_ADDRESS = new RegExp(REMOTE.source.replace("(?=[\\w.-]{0,252}[a-zA-Z])[A-Za-z0-9][\\w.-]{0,252}", "\\d{1,3}(?:\\.\\d{1,3}){3}"));
+/** `kubectl debug node/wk-2 -it --image=busybox -- chroot /host ip route`, `oc debug node/wk-2 -- …`, `kubectl node-shell wk-2 -- …`: the same. */
+const DEBUGGED =
+  /^(?:sudo )?(?:kubectl|oc|k3s kubectl) (?:\S{1,100} ){0,6}?(?:debug (?:\S{1,100} ){0,6}?nodes?\/|node-shell )([a-z0-9][a-z0-9.-]{0,252}) (?:\S{1,100} ){0,12}?-- (?:chroot \/host )?([\w./-]{1,64})/;
+const NODES_LISTED = /^(?:sudo )?(?:kubectl|oc|k3s kubectl) .{0,200}\bget (?:no|nodes?)(?: |$)/;
+/** A row of `kubectl get nodes -o wide`: the name, and the node's own address behind its version. */
+const NODE_ROW = /^([a-z0-9][a-z0-9.-]{0,252})\s{1,200}(?:Not)?Ready\S{0,40}\s.{0,200}?\sv1\.\S{1,40}\s{1,40}(\d{1,3}(?:\.\d{1,3}){3})\s/;
+
+/** Addresses that a list of nodes has for others than this node, which is in the list, too. */
+function addressesElsewhere(capture: Capture, names: readonly string[]): ReadonlySet<string> {
+  const others = new Set<string>();
+  let listed = false;
+  for (const { argv, command, text } of capture.outputs) {
+    if (!NODES_LISTED.test((argv?.join(" ") ?? command).slice(0, 1000))) continue;
+    for (const line of text.split("\n", 5000)) {
+      const [, name, address] = NODE_ROW.exec(line.slice(0, 1000)) ?? [];
+      if (name === undefined || address === undefined) continue;
+      if (isCalled(names, name)) listed = true;
+      else others.add(address);
+    }
+  }
+  return listed ? others : new Set();
+}
+
 /** What tells of the cluster or the network, from whichever node it is asked. */
 const ANYWHERE =
   /^(?:kubectl|oc|k3s|rke2|k0s|microk8s(?:\.kubectl)?|helm|calicoctl|cilium|hubble|etcdctl|aws|az|gcloud|curl|wget|ping6?|arping|arp-scan|tcpdump|traceroute|tracepath|mtr|nc|dig|nslookup|host)$/;
 
 /**
- * Which outputs of a capture, by index, are of a neighbour of its node: asked through ssh on a machine whose name differs from the node's in numbers alone, in a
- * capture that has the node's own outputs as well. Without these the node may go by another name there.
+ * Which outputs of a capture, by index, are of a neighbour of its node: asked through ssh or a debug pod on a machine whose name differs from the node's in numbers
+ * alone, or at an address that a list of nodes has for another one, in a capture that has the node's own outputs as well. Without these the node may go by another name there.
  */
 export function ofNeighbours(capture: Capture): ReadonlySet<number> {
-  const remotes = capture.outputs.map(({ argv, command }) => REMOTE.exec((argv?.join(" ") ?? command).slice(0, 4000)));
-  if (remotes.every((match) => match === null)) return new Set();
+  const asked = capture.outputs.map(({ argv, command }) => (argv?.join(" ") ?? command).slice(0, 4000));
+  const remotes = asked.map((command) => REMOTE.exec(command) ?? DEBUGGED.exec(command));
+  const addressed = asked.map((command) => REMOTE_ADDRESS.exec(command)?.[1]);
+  if (remotes.every((match) => match === null) && addressed.every((address) => address === undefined)) return new Set();
   // what a neighbour says it is called is no name of this node
   const names = nodeNames({ ...capture, outputs: capture.outputs.filter((_, index) => remotes[index] === null) });
   // "wk-1" is "wk-01", too
   const short = (name: string): string => (name.split(".", 1)[0] as string).replace(/(^|\D)0{1,20}(?=\d)/g, "$1");
   const alike = names.filter((name) => /[a-z]/.test(name)).map(short);
+  const elsewhere = addressed.some((address) => address !== undefined) ? addressesElsewhere(capture, names) : new Set<string>();
   const found = new Set<number>();
   let own = false;
   for (const [index, { argv, command }] of capture.outputs.entries()) {
     const [, host, program = commandLine(argv ?? command).argv[0] ?? "kubectl"] = remotes[index] ?? [];
     if (ANYWHERE.test(program)) continue;
-    if (host !== undefined && !isCalled(names, host) && isNamedAlike(alike, short(host))) found.add(index);
+    if (elsewhere.has(addressed[index] ?? "")) found.add(index);
+    else if (host !== undefined && !isCalled(names, host) && isNamedAlike(alike, short(host))) found.add(index);
     else own = true;
   }
   return own ? found : new Set();
