@@ -24,6 +24,11 @@ export interface SsmClients {
 }
 
 const requestHandler = { connectionTimeout: 3000, requestTimeout: 10_000, throwOnRequestTimeout: true };
+/**
+ * Each command goes by a connection of its own. One that was kept may have been closed while nobody looked: between a diagnosis and the approval of its fix lie minutes, in which
+ * Lambda freezes the process. What is sent into it is lost, and nobody knows whether the command was taken.
+ */
+const SEND_HANDLER = { ...requestHandler, httpAgent: { keepAlive: false }, httpsAgent: { keepAlive: false } };
 /** A whole answer of 50 MB over a slow line takes longer; what counts is that bytes keep coming. */
 const S3_HANDLER = { connectionTimeout: 3000, socketTimeout: 30_000 };
 /** Reading does no harm: the SDK repeats it after throttling, with full jitter. More is not worth it: the workflow looks again by itself. */
@@ -45,7 +50,7 @@ export function ssmClients(): (name: string, cluster: SsmCluster | undefined) =>
     const common = { region, ...(role === undefined ? {} : { credentials: sessions(region, role, externalId) }) };
     const clients: SsmClients = {
       // SendCommand has no idempotency token: a retry by the SDK after a lost answer would run the job twice
-      sender: new SSMClient({ ...common, requestHandler, maxAttempts: 1 }),
+      sender: new SSMClient({ ...common, requestHandler: SEND_HANDLER, maxAttempts: 1 }),
       reader: new SSMClient({ ...common, requestHandler, maxAttempts: READ_ATTEMPTS }),
       s3: new S3Client({ ...common, requestHandler: S3_HANDLER, maxAttempts: READ_ATTEMPTS }),
     };

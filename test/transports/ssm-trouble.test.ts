@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ssmTransport } from "../../functions/transports/ssm.ts";
 import { ssmDocument } from "../../functions/transports/ssm-document.ts";
@@ -43,6 +46,30 @@ const agent = (more: Partial<SsmAgent>) => emulator.agents.set(id, { name: "node
 const begin = (transport = create(), what = quick) => transport.start(target, job("job-1", what));
 const ask = async (transport = create(), what = quick) => result(transport, target, await begin(transport, what));
 const count = (operation: string): number => emulator.requests.filter((request) => request.operation === operation).length;
+
+test("a connection that was closed while nobody looked takes no command: each goes by one of its own", async () => {
+  let nth = 0;
+  const used = new Set<Socket>();
+  const server = createServer((request, response) => {
+    // as behind a load balancer that has forgotten the connection: what is sent on it again is lost
+    if (used.has(request.socket)) return void request.socket.resetAndDestroy();
+    used.add(request.socket);
+    request.resume();
+    nth += 1;
+    response.writeHead(200, { "content-type": "application/x-amz-json-1.1" });
+    response.end(JSON.stringify({ Command: { CommandId: `command-${nth}` } }));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  vi.stubEnv("AWS_ENDPOINT_URL_SSM", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  try {
+    const transport = create();
+    for (const handle of ["command-1", "command-2", "command-3"]) expect(await begin(transport)).toBe(handle);
+    expect(used.size).toBe(3);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
 
 describe("agents that are not well", () => {
   test.each([
