@@ -120,7 +120,11 @@ async function fromBundle(path: string, bundle: Bundle, secrets: readonly string
   // only its owner's own top: a bundle may hold captures of ours somewhere
   if (bundle.names.some((name) => /^(?:[^/]{1,255}\/)?capture\.json$/.test(name))) return [await readCaptureFiles(path)];
   const nested = nestedIn(bundle.names);
-  if (nested.length > 0) return await fromNested(path, bundle, nested, secrets);
+  return nested.length > 0 ? await fromNested(path, bundle, nested, secrets) : await fromOne(path, bundle, secrets);
+}
+
+/** What is in an archive or a folder itself, and not in archives that lie in it. `path` names it and need not be a file's: it may lie in another archive. */
+async function fromOne(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   const parts = bundlesIn(bundle, importers);
   if (parts.length > 0) return (await Promise.all(parts.map((part) => fromImporter(`${path}/${part.name}`, part.importer, part.bundle, secrets)))).flat();
   const importer = importers.find((one) => one.recognize(bundle.names) !== undefined);
@@ -152,14 +156,14 @@ async function fromNested(path: string, bundle: Bundle, names: readonly string[]
     }
   };
   const beside = { ...bundle, names: bundle.names.filter((name) => !names.includes(name)) };
-  if (importers.some((one) => one.recognize(beside.names) !== undefined)) await take(path, () => fromBundle(path, beside, secrets));
+  if (importers.some((one) => one.recognize(beside.names) !== undefined)) await take(path, () => fromOne(path, beside, secrets));
   if (statSync(path).isDirectory()) for (const name of names) await take(name, () => readCaptures(join(path, name), secrets));
   else
     for await (const { name, bundle } of openNested(path, names)) {
       const place = `${path}/${name}`;
       await take(name, async () => {
         if (bundle instanceof Error) throw new CaptureError(`${place}: could not unpack it: ${bundle.message}`);
-        return await fromBundle(place, bundle, secrets);
+        return await fromOne(place, bundle, secrets);
       });
     }
   const [first] = captures;

@@ -6,7 +6,7 @@ import { readFacts } from "../../functions/facts/read.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
-import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { CaptureError, readCaptureFiles } from "../../functions/transports/capture-files.ts";
 import { folders, tarOf } from "./folders.ts";
 
 /** Bundles of the collectors that name files and not commands, in the layout that their scripts have: a known fault must be found in each, and the node and time told. */
@@ -643,6 +643,16 @@ describe("bundles of several nodes in one folder", () => {
       if (path.endsWith("sos-collector-case-2026.tar.gz")) expect(told).toEqual([]);
       else expect(told).toEqual([expect.stringMatching(/^could not unpack it: it is damaged.{1,200}: sosreport-n0-2026-11-21-opqrstu\.tar\.xz was left out$/)]);
     }
+  });
+
+  test("an archive in an archive in an archive is not opened, and said to be none that can be read; what lies beside it is read", async () => {
+    const inner = gzipSync(await tarOf(sos("n1", "10.0.0.1")));
+    const packed = (more: Record<string, string>) => tarOf({ "case/sosreport-n1-2026.tar.gz": inner, ...more });
+    const deep = await archive("all.tgz", { "x/sosreport-n0-2026.tar.gz": gzipSync(await packed({})) }, gzipSync);
+    await expect(readCaptures(deep)).rejects.toThrow(CaptureError);
+    await expect(readCaptures(deep)).rejects.toThrow(/sosreport-n0-2026\.tar\.gz: it is not a capture/);
+    const beside = await archive("beside.tgz", { "x/sosreport-n2-2026.tar.gz": gzipSync(await packed(sos("n2", "10.0.1.1"))) }, gzipSync);
+    expect((await readCaptures(beside)).map(({ target }) => target)).toEqual(["n2"]);
   });
 
   test("archives of which none can be read, and one that lies unpacked beside itself", async () => {
