@@ -17,9 +17,10 @@ export function* compactJson(value: Readonly<Record<string, unknown>>): Generato
     else {
       text += "[";
       let between = "";
+      const rows = new Rows();
       for (const row of list as unknown[]) {
         text += between;
-        text += rowJson(row);
+        text += rows.json(row);
         between = ",";
         if (text.length > CHUNK) {
           yield Buffer.from(text, "latin1");
@@ -32,25 +33,34 @@ export function* compactJson(value: Readonly<Record<string, unknown>>): Generato
   yield Buffer.from(`${text}}`, "latin1");
 }
 
-function rowJson(row: unknown): string {
-  if (typeof row !== "object" || row === null || Array.isArray(row)) return asciiJson(row);
-  let text = "";
-  const fields = row as Readonly<Record<string, unknown>>;
-  for (const name in fields) {
-    const field = fields[name];
-    if (field === undefined || field === false || field === "" || (Array.isArray(field) && field.length === 0)) continue;
-    text += text === "" ? '{"' : ',"';
-    text += name;
-    if (typeof field === "string" && PLAIN.test(field)) {
-      text += '":"';
-      text += field;
-      text += '"';
-    } else {
-      text += '":';
-      text += typeof field === "number" && Number.isFinite(field) ? field : asciiJson(field);
+/** Writes the rows of one list. What a field was in the row before it mostly is again (a table, a protocol, an interface), so its text is kept. */
+class Rows {
+  readonly #names: string[] = [];
+  readonly #values: unknown[] = [];
+  readonly #texts: string[] = [];
+
+  json(row: unknown): string {
+    if (typeof row !== "object" || row === null || Array.isArray(row)) return asciiJson(row);
+    let text = "";
+    let at = 0;
+    const fields = row as Readonly<Record<string, unknown>>;
+    for (const name in fields) {
+      const field = fields[name];
+      if (field === undefined || field === false || field === "" || (Array.isArray(field) && field.length === 0)) continue;
+      text += at === 0 ? "{" : ",";
+      if (typeof field === "number" && Number.isFinite(field)) text += `"${name}":${field}`;
+      else {
+        if (this.#names[at] !== name || this.#values[at] !== field) {
+          this.#names[at] = name;
+          this.#values[at] = field;
+          this.#texts[at] = `"${name}":${typeof field === "string" && PLAIN.test(field) ? `"${field}"` : asciiJson(field)}`;
+        }
+        text += this.#texts[at];
+      }
+      at++;
     }
+    return at === 0 ? "{}" : `${text}}`;
   }
-  return text === "" ? "{}" : `${text}}`;
 }
 
 const asciiJson = (value: unknown): string =>

@@ -352,6 +352,9 @@ const PROMPT = new RegExp(
   String.raw`^[ \t]{0,8}(?:(?:\[[^\]\n]{1,80}\]|${HOST}|[+-]?[\w.-]{0,64}(?:/[\w-]{1,64})?:[~/][^\s#$%]{0,80}|[\w.-]{1,64}[ \t](?:\[~[^\]\s]{0,80}\]|~[^\s#$%]{0,80})|(?:ba|z|k|da)?sh-[\d.]{1,8}|\([\w.-]{1,40}\))[ \t]{0,4})?[#$%][ \t]{1,8}(?=\S)|^(?:[\w.@-]{1,64}[ \t]{1,4})?[➜❯λ][ \t]{1,4}(?:[~/]\S{0,80}[ \t]{1,4})?(?=\S)`,
 );
 
+/** Every prompt has one: looking for them first spares long listings the pattern. */
+const PROMPT_SIGN = /[#$%➜❯λ]/;
+
 /** The command behind a shell prompt; the text itself if there is none. */
 export function withoutPrompt(text: string): string {
   return text.replace(PROMPT, "");
@@ -359,7 +362,7 @@ export function withoutPrompt(text: string): string {
 
 /** True for a line that is a shell prompt with a command behind it. */
 export function isPromptLine(text: string): boolean {
-  return PROMPT.test(text);
+  return PROMPT_SIGN.test(text) && PROMPT.test(text);
 }
 
 /** True if one of these words is among the arguments. */

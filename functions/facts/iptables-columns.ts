@@ -1,5 +1,4 @@
 import { COUNTER, counter, type IptablesRow, type Names, protocolName, setDestination, setMark, setSource, xmark } from "./iptables-row.ts";
-import { behindWords, wordsOf } from "./words.ts";
 
 const SPACE = 32;
 
@@ -25,68 +24,112 @@ const PROTOCOL =
 const ANY_PROTOCOL = /^!?[a-z0-9][\w.+-]{0,31}$/i;
 const INTERFACE = /^!?[^\s/!]{1,16}$/;
 const ADDRESS = /^!?[^\s!]{1,200}$/;
-const isOpt = (word: string | undefined): boolean => word === "--" || word === "-f" || word === "!f";
+const ANY_ADDRESS = /^!?(?:anywhere|[\da-fA-FxX*]*:[\da-fA-FxX*:./]*)$/;
+/** The columns, with one word of what stands behind them. */
+const MAX_WORDS = 12;
+
+/** Where the words of a row stand. One list of places is used for all rows: a list of texts for each of 100,000 is half of the work. */
+class Words {
+  readonly #from = new Int32Array(MAX_WORDS);
+  readonly #end = new Int32Array(MAX_WORDS);
+  #text = "";
+  count = 0;
+
+  /** Finds the words of `text`. */
+  read(text: string): void {
+    this.#text = text;
+    this.count = 0;
+    for (let at = 0; this.count < MAX_WORDS; this.count++) {
+      while (at < text.length && text.charCodeAt(at) <= SPACE) at++;
+      if (at === text.length) break;
+      this.#from[this.count] = at;
+      while (at < text.length && text.charCodeAt(at) > SPACE) at++;
+      this.#end[this.count] = at;
+    }
+  }
+
+  /** The word at `i`, "" behind the last one. */
+  of(i: number): string {
+    return i < this.count ? this.#text.slice(this.#from[i], this.#end[i]) : "";
+  }
+
+  /** Where the word at `i` begins; behind the last one the end of the text. */
+  from(i: number): number {
+    return i < this.count ? (this.#from[i] as number) : this.#text.length;
+  }
+
+  is(i: number, word: string): boolean {
+    return i < this.count && (this.#end[i] as number) - (this.#from[i] as number) === word.length && this.#text.startsWith(word, this.#from[i]);
+  }
+}
+const words = new Words();
+const isOpt = (i: number): boolean => words.is(i, "--") || words.is(i, "-f") || words.is(i, "!f");
 
 /**
  * Reads one row of `iptables -L` into `row`. A rule without a target has an empty column, so the words shift: the `opt` column (`--`) tells where
  * the protocol stands; old ip6tables leave that one blank too. Returns the row's number where printed (0 if not), or -1 if it is no row.
  */
 export function readColumns(text: string, columns: Columns, row: IptablesRow, names: Names): number {
-  const words = wordsOf(text, 12);
+  words.read(text);
   let i = 0;
   let position = 0;
   if (columns.number) {
-    if (!/^\d{1,9}$/.test(words[i] ?? "")) return -1;
-    position = Number(words[i++]);
+    const number = words.of(i++);
+    if (!/^\d{1,9}$/.test(number)) return -1;
+    position = Number(number);
   }
   if (columns.counters) {
-    const [packets = "", bytes = ""] = [words[i], words[i + 1]];
+    const [packets, bytes] = [words.of(i), words.of(i + 1)];
     if (!COUNTER.test(packets) || !COUNTER.test(bytes)) return -1;
     row.packets = counter(packets);
     row.bytes = counter(bytes);
     i += 2;
   }
-  const specFrom = i;
+  const specFrom = words.from(i);
   const width = columns.interfaces ? 4 : 2;
-  if (!isOpt(words[i + 1])) {
-    const targeted = isOpt(words[i + 2]) || (PROTOCOL.test(words[i + 1] ?? "") && startsAddresses(words, i + 1, width));
-    if (targeted) row.target = names.of(words[i++] as string);
-    else if (!PROTOCOL.test(words[i] ?? "") || !startsAddresses(words, i, width)) return -1;
+  if (!isOpt(i + 1)) {
+    const targeted = isOpt(i + 2) || (PROTOCOL.test(words.of(i + 1)) && startsAddresses(i + 1, width));
+    if (targeted) row.target = names.of(words.of(i++));
+    else if (!PROTOCOL.test(words.of(i)) || !startsAddresses(i, width)) return -1;
   }
-  const protocol = words[i++];
-  if (protocol === undefined || !ANY_PROTOCOL.test(protocol)) return -1;
+  const protocol = words.of(i++);
+  if (!ANY_PROTOCOL.test(protocol)) return -1;
   if (protocol.startsWith("!")) row.protocolNegated = true;
   row.protocol = names.of(protocolName(bare(protocol)));
-  if (isOpt(words[i])) i++;
+  if (isOpt(i)) i++;
   if (columns.interfaces) {
-    const [inward = "", outward = ""] = [words[i], words[i + 1]];
-    if (!INTERFACE.test(inward) || !INTERFACE.test(outward)) return -1;
+    if (!words.is(i, "*")) {
+      const inward = words.of(i);
+      if (!INTERFACE.test(inward)) return -1;
+      if (inward !== "any") row.inInterface = names.of(bare(inward));
+      if (inward.startsWith("!")) row.inInterfaceNegated = true;
+    }
+    if (!words.is(i + 1, "*")) {
+      const outward = words.of(i + 1);
+      if (!INTERFACE.test(outward)) return -1;
+      if (outward !== "any") row.outInterface = names.of(bare(outward));
+      if (outward.startsWith("!")) row.outInterfaceNegated = true;
+    }
     i += 2;
-    if (inward !== "*" && inward !== "any") row.inInterface = names.of(bare(inward));
-    if (inward.startsWith("!")) row.inInterfaceNegated = true;
-    if (outward !== "*" && outward !== "any") row.outInterface = names.of(bare(outward));
-    if (outward.startsWith("!")) row.outInterfaceNegated = true;
   }
-  const [source = "", destination = ""] = [words[i], words[i + 1]];
+  const [source, destination] = [words.of(i), words.of(i + 1)];
   if (!ADDRESS.test(source) || !ADDRESS.test(destination)) return -1;
   setSource(row, bare(source), source.startsWith("!"));
   setDestination(row, bare(destination), destination.startsWith("!"));
-  row.spec = behindWords(text, specFrom);
-  readDetails(behindWords(text, i + 2), row, names);
+  row.spec = text.slice(specFrom);
+  readDetails(text, words.from(i + 2), row, names);
   return position;
 }
 
-/** True if words[i] can be the protocol of a row without `opt` column: the addresses stand where they should. */
-function startsAddresses(words: readonly string[], i: number, width: number): boolean {
-  const address = /^!?(?:anywhere|[\da-fA-FxX*]*:[\da-fA-FxX*:./]*)$/;
-  return words.length >= i + width + 1 && address.test(words[i + width - 1] ?? "") && address.test(words[i + width] ?? "");
-}
+/** True if the word at `i` can be the protocol of a row without `opt` column: the addresses stand where they should. */
+const startsAddresses = (i: number, width: number): boolean =>
+  words.count >= i + width + 1 && ANY_ADDRESS.test(words.of(i + width - 1)) && ANY_ADDRESS.test(words.of(i + width));
 
 const bare = (word: string): string => (word.startsWith("!") ? word.slice(1) : word);
 
-/** What -L prints behind the columns: matches in words (`ctstate NEW`, `tcp dpt:80`), the comment between slashes, the target's options. */
-function readDetails(text: string, row: IptablesRow, names: Names): void {
-  let at = 0;
+/** What -L prints behind the columns, from `start` on: matches in words (`ctstate NEW`, `tcp dpt:80`), the comment between slashes, the target's options. */
+function readDetails(text: string, start: number, row: IptablesRow, names: Names): void {
+  let at = start;
   let negated = false;
   let previous = "";
   const next = (): string => {
@@ -127,7 +170,7 @@ function readDetails(text: string, row: IptablesRow, names: Names): void {
       if (/^(?:set|xset|or|and|xor)$/.test(operation)) row.setMark = names.of(xmark(operation, next()));
       else if (operation === "match") setMark(row, names.of(value()), negated);
     } else if (word === "dports" || word === "sports") {
-      const ports = names.of(value());
+      const ports = value();
       setPort(row, word, ports, negated);
     } else if (word === "reject-with") row.rejectWith = names.of(next());
     else if (word.startsWith("to:")) {
@@ -135,7 +178,7 @@ function readDetails(text: string, row: IptablesRow, names: Names): void {
       else if (row.target === "DNAT") row.toDestination ??= word.slice(3);
     } else {
       const port = /^([ds]pts?):(!?)([\w.+-]{1,64}(?::[\w.+-]{1,64})?)$/.exec(word);
-      if (port !== null) setPort(row, port[1] as string, names.of(port[3] as string), port[2] === "!");
+      if (port !== null) setPort(row, port[1] as string, port[3] as string, port[2] === "!");
     }
     negated = false;
     previous = word;

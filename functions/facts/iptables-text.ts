@@ -45,6 +45,7 @@ const SAVED_CHAIN = /^:(\S{1,64}) (-|[A-Z]{1,32})(?: \[(\d{1,20}):(\d{1,20})\])?
 const DECLARED_CHAIN = /^-(?:P (\S{1,64}) ([A-Z]{1,32})|N (\S{1,64}))(?: -c (\d{1,20}) (\d{1,20}))?$/;
 const LISTED_CHAIN = /^Chain (\S{1,64}) \((?:policy ([A-Z-]{1,32})(?: (\S{1,24}) packets, (\S{1,24}) bytes)?|\d{1,9} references?|ERROR obtaining refs)\)$/;
 const SPACE = 32;
+const SLASH = 47;
 const STAR = 42;
 const DASH = 45;
 const COLON = 58;
@@ -83,6 +84,9 @@ const PAGED = /[^<>]{40}>$/;
 function isCut(spec: string): boolean {
   const comment = spec.lastIndexOf("/* ");
   if (comment !== -1 && !spec.includes("*/", comment)) return true;
+  // nearly all end in a port, an address or a comment
+  const last = spec.charCodeAt(spec.length - 1);
+  if (isDigit(last) || last === SLASH) return false;
   const words = spec.slice(spec.lastIndexOf(" ", spec.lastIndexOf(" ") - 1) + 1);
   const state = LAST_STATE.exec(words)?.[1];
   return CUT.test(words) || (state !== undefined && !STATES.has(state)) || (spec.endsWith(">") && PAGED.test(spec.slice(-41)));

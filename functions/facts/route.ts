@@ -205,11 +205,10 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
   const finish = () => {
     if (route === undefined) return;
     const { line, words, text: content } = route;
-    const all = hops.length === 0 ? [{ line, words }] : hops;
-    const ipv6Hint = words.ipv6 || all.some((hop) => hop.words.gateway?.includes(":") && !hop.words.foreignGateway);
-    const found = guess.prefix(words.destination, ipv6Hint);
+    const found = guess.prefix(words.destination, words.ipv6 || hasIpv6Gateway(words) || hops.some((hop) => hasIpv6Gateway(hop.words)));
     if (found === undefined) unparsed.add(line, content);
-    else for (const hop of all) rows.push(toRow(hop.line, found, words, hop.words, given));
+    else if (hops.length === 0) rows.push(toRow(line, found, words, words, given));
+    else for (const hop of hops) rows.push(toRow(hop.line, found, words, hop.words, given));
     route = undefined;
     hops = [];
   };
@@ -232,12 +231,18 @@ function readText(rows: Route[], text: string, given: Defaults, unparsed: Unpars
         const at = type === undefined ? 0 : 1;
         const read = readWords(words, at + 1);
         if (read === undefined || words[at] === undefined) unparsed.add(line, segment);
-        else route = { line, words: { ...read, type, destination: destinationOf(words[at] as string, read) }, text: segment };
+        else {
+          read.type = type;
+          read.destination = destinationOf(words[at] as string, read);
+          route = { line, words: read, text: segment };
+        }
       }
     }
   }
   finish();
 }
+
+const hasIpv6Gateway = ({ gateway, foreignGateway }: Words): boolean => gateway?.includes(":") === true && foreignGateway !== true;
 
 /** No route leads to the address 0.0.0.0 itself: people who type an answer again, and some small programs, write the default route so. */
 const destinationOf = (word: string, { gateway }: Words): string => (word === "0.0.0.0" && gateway !== undefined ? "default" : word);
@@ -313,8 +318,7 @@ function fromJson(rows: Route[], text: string, given: Defaults, unparsed: Unpars
     if (Object.keys(value).length === 0) continue;
     const words = jsonWords(value, quote);
     const hops = Array.isArray(value["nexthops"]) ? value["nexthops"].map((hop: unknown) => jsonWords((hop ?? {}) as Json, "")) : [words];
-    const ipv6Hint = words?.ipv6 || hops.some((hop) => hop?.gateway?.includes(":") && !hop.foreignGateway);
-    const found = words === undefined ? undefined : guess.prefix(words.destination, ipv6Hint ?? false);
+    const found = words === undefined ? undefined : guess.prefix(words.destination, words.ipv6 || hops.some((hop) => hop !== undefined && hasIpv6Gateway(hop)));
     if (words === undefined || found === undefined || hops.includes(undefined)) unparsed.add(line, quote);
     else for (const hop of hops) rows.push(Object.assign(toRow(line, found, words, hop as Words, given), { text: quote }));
   }
