@@ -33,10 +33,10 @@ export const mustGather: Importer = {
   },
 };
 
-/** A log that is too long to be unpacked, or damaged, tells nothing. */
+/** Of a log that is too long to be unpacked, or damaged, nothing was seen: cut at its beginning. */
 function kubeletLog(file: string, { bytes, truncated }: Head): DraftOutput[] {
   const text = decodeText(gunzipped(bytes, MAX_OUTPUT));
-  return text === "" ? [] : [{ command: "journalctl -u kubelet", file, text, truncated }];
+  return [{ command: "journalctl -u kubelet", file, text, truncated: truncated || text === "" }];
 }
 
 /** One output for each card, each line at its place. */

@@ -544,6 +544,11 @@ test("must-gather: of each node the kubelet's log and the offloads of its cards,
   });
 });
 
+test("must-gather: of a kubelet's log that cannot be unpacked nothing was seen, which is told", async () => {
+  const [capture] = await readCaptures(directory({ "must-gather.local.1/x/nodes/worker-0/worker-0_logs_kubelet.gz": gzipSync("x\n").subarray(0, 12) }));
+  expect(capture?.outputs).toMatchObject([{ command: "journalctl -u kubelet", text: "", truncated: true }]);
+});
+
 test("kubectl cluster-info dump: the agents' logs, by the node that each ran on", async () => {
   const pods = { items: [{ metadata: { name: "kube-proxy-abcde" }, spec: { nodeName: "worker-a" } }, { metadata: {} }, null] };
   const log =
