@@ -19,27 +19,37 @@ export async function bundleCli(folder = path.join(root, "dist/cli")): Promise<s
     minifySyntax: true,
     minifyWhitespace: true,
     outdir: folder,
-    plugins: [asBundled(folder), commanderBuiltins, zodLater],
+    plugins: [asBundled(folder), builtinsAsUsed, zodLater],
     logLevel: "warning",
   });
   return path.join(folder, "cli.mjs");
 }
 
 /**
- * What commander imports of Node at once, and a netcheck command does not use: `node:process` as a module opens all three standard streams, and `node:child_process` is for commands that are
- * programs of their own. A tenth of the start of a short command (docs/performance.md).
+ * Of Node's own modules only the names that are used. An `import` reads all names of such a module, and behind many of them Node loads more of itself: `node:fs` brings its promises and with
+ * them readline, `node:util` what parses arguments and compares texts, `node:process` all three standard streams. What commander wants of `node:child_process` is for commands that are programs
+ * of their own.
  */
-const commanderBuiltins: Plugin = {
-  name: "commander-builtins",
+const builtinsAsUsed: Plugin = {
+  name: "builtins-as-used",
   setup(builder) {
-    const contents = {
-      "node:process": "export default globalThis.process;",
-      "node:child_process": 'export default { spawn: (...given) => process.getBuiltinModule("node:child_process").spawn(...given) };',
-    };
-    builder.onResolve({ filter: /^node:(?:process|child_process)$/ }, ({ path: name, importer }) =>
-      importer.includes("/node_modules/commander/") ? { path: name, namespace: "commander-builtins" } : undefined,
-    );
-    builder.onLoad({ filter: /./, namespace: "commander-builtins" }, ({ path: name }) => ({ contents: contents[name as keyof typeof contents] }));
+    builder.onResolve({ filter: /^node:/ }, ({ path: name, importer }) => ({
+      path: name,
+      namespace: name === "node:child_process" && importer.includes("/node_modules/commander/") ? "later" : "builtin",
+    }));
+    builder.onLoad({ filter: /./, namespace: "later" }, ({ path: name }) => ({
+      contents: `export default { spawn: (...given) => process.getBuiltinModule("${name}").spawn(...given) };`,
+    }));
+    builder.onLoad({ filter: /./, namespace: "builtin" }, ({ path: name }) => {
+      const names = Object.keys(process.getBuiltinModule(name) as object).filter((one) => one !== "default" && /^[A-Za-z_]\w*$/.test(one));
+      const contents = [
+        `const builtin = process.getBuiltinModule("${name}");`,
+        "const named = (name) => builtin[name];",
+        "export default builtin;",
+        ...names.map((one) => `const $${one} = /* @__PURE__ */ named("${one}"); export { $${one} as ${one} };`),
+      ];
+      return { contents: contents.join("\n") };
+    });
   },
 };
 

@@ -1,4 +1,3 @@
-import { performance } from "node:perf_hooks";
 import type { Command } from "commander";
 import { missingFiles } from "../facts/capture.ts";
 import { readCaptures } from "../imports/index.ts";
