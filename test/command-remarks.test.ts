@@ -27,6 +27,17 @@ test.each([
   ["nstat -n && sleep 10 && nstat -z | grep Listen", ["nstat", "--since-noted", "-z"], true],
   ["iptables-save 2>&1", ["iptables-save"], false],
   ["iptables-save >>/tmp/save 2>/dev/null", ["iptables-save"], true],
+  ["ebtables-save 2>/dev/null || true", ["ebtables-save"], false],
+  ["nft list ruleset 2>&1 || echo 'no nft here'; uptime", ["nft", "list", "ruleset"], false],
+  ["nft list ruleset || iptables-save", ["nft", "list", "ruleset"], true],
+  ["ip rule | grep 512 || true", ["ip", "rule"], true],
+  ['bash -lc "ip rule"', ["ip", "rule"], false],
+  ["bash --login -x -c 'ip rule'", ["ip", "rule"], false],
+  ["sh -ec 'ip rule || exit 1'", ["ip", "rule"], false],
+  ["bash collect.sh -c 3", ["bash", "collect.sh", "-c", "3"], false],
+  ["limactl shell k3s sudo ip rule", ["ip", "rule"], false],
+  ["colima ssh -- ip rule", ["ip", "rule"], false],
+  ["tsh ssh --cluster=eu root@node1 'ip rule'", ["ip", "rule"], false],
 ])("what stands before a command on its line is looked past: %s", (text, argv, filtered) => {
   expect(commandLine(text)).toMatchObject({ argv, filtered });
 });

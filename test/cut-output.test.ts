@@ -22,6 +22,7 @@ describe("cut outputs", () => {
     ["of a tool that need not end its lines", [...others, { command: "curl -s http://127.0.0.1:10249/proxyMode", text: "iptables" }]],
     ["of a file", [...others, { command: "cat /etc/resolv.conf", text: "nameserver 10.20.0.2" }]],
     ["of JSON", [...others, { command: "ip -j rule", text: "[{}]" }]],
+    ["before the next prompt", [...others, { command: "ip rule", text: "0:\tfrom all lookup local\nroot@n1:~# " }]],
     ["that is empty", [...others, { command: "ip rule", text: "" }]],
   ])("no output counts as cut %s", (_name, outputs) => {
     expect([...cutInside(capture(outputs))]).toEqual([]);

@@ -22,6 +22,8 @@ test.each([
   ["reject with icmp type host-prohibited", "-A FORWARD -j REJECT --reject-with icmp-host-prohibited"],
   ["# xt_comment # xt_mark counter packets 1 bytes 60 drop", "[1:60] -A FORWARD -m mark -j DROP"],
   ['xt match "comment" xt target "MASQUERADE"', "-A FORWARD -j MASQUERADE"],
+  ["meta mark set ct mark", "-A FORWARD -j CONNMARK --restore-mark"],
+  ["meta mark 0x80 counter packets 1 bytes 60 ct mark set meta mark & 0x00000080", "[1:60] -A FORWARD -m mark --mark 0x80 -j CONNMARK --save-mark"],
   ["pkttype broadcast drop", '-A FORWARD -m nft --nft "pkttype broadcast" -j DROP'],
   ["ip saddr { 192.0.2.1 drop", "nft: ip saddr { 192.0.2.1 drop"],
 ])("%s", (rule, saved) => {
@@ -48,6 +50,36 @@ test("beside iptables' own output nft's listing adds nothing for the tables that
   expect(value.rows).toHaveLength(1);
   expect(value.rows[0]).toMatchObject({ mark: "0x1", output: 0 });
   expect(value.chains.some((chain: { translated?: boolean }) => chain.translated)).toBe(false);
+});
+
+test("a chain that iptables showed does not hide the others of its table in nft's listing", () => {
+  const { value } = read(
+    "iptables",
+    {
+      command: "iptables -nvL FORWARD",
+      text: "Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target     prot opt in     out     source               destination\n    9   540 KUBE-FORWARD  all  --  *      *       0.0.0.0/0            0.0.0.0/0\n",
+    },
+    {
+      command: "nft list ruleset",
+      text: "table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority filter; policy accept;\n\t\tcounter packets 9 bytes 540 jump KUBE-FORWARD\n\t}\n\n\tchain KUBE-FORWARD {\n\t\tct state invalid counter packets 3 bytes 180 drop\n\t}\n}\n",
+    },
+  );
+  expect(value.chains.map(({ name, complete }: { name: string; complete: boolean }) => [name, complete])).toEqual([
+    ["FORWARD", true],
+    ["KUBE-FORWARD", true],
+  ]);
+  expect(value.rows.map(({ chain, output }: { chain: string; output: number }) => [chain, output])).toEqual([
+    ["FORWARD", 0],
+    ["KUBE-FORWARD", 1],
+  ]);
+});
+
+test.each(['xt match "conntrack"', "# xt_conntrack", 'meta l4proto tcp xt match "tcp"'])("what %s asks is not known: its chain is not complete", (words) => {
+  const text = `table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority filter; policy accept;\n\t\t${words} counter packets 9 bytes 540 drop\n\t}\n}\n`;
+  const { value, complete } = read("iptables", { command: "nft list ruleset", text });
+  expect(value.rows).toHaveLength(1);
+  expect(value.chains[0]).toMatchObject({ name: "FORWARD", complete: false });
+  expect(complete).toBe(false);
 });
 
 test("a listing whose end is missing holds no complete table", () => {

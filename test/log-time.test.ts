@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
 import { commandLine } from "../functions/facts/command.ts";
-import { epochOf, ofEarlierBoot, withAges } from "../functions/facts/log-time.ts";
+import { epochOf, newestFirst, ofEarlierBoot, withAges } from "../functions/facts/log-time.ts";
 import { readFacts } from "../functions/facts/read.ts";
 
 const at = (iso: string): number => Date.parse(iso) / 1000;
@@ -40,6 +40,14 @@ describe("the time of a log line", () => {
     ["Dec 31 23:59:59", "2025-12-31T23:59:59Z"],
     ["1122 01:00:00.000000", "2026-11-22T01:00:00Z"],
     ["1763697088.5", "2025-11-21T03:51:28.5Z"],
+    // klog's JSON counts milliseconds
+    ["1763697088500.25", "2025-11-21T03:51:28.5Z"],
+    // journalctl -o short-full: the name of the zone, or its offset where it has no name; CST is the zone of three countries
+    ["Sat 2026-11-21 03:51:28 CET", "2026-11-21T02:51:28Z"],
+    ["Sat 2026-11-21 03:51:28 EDT", "2026-11-21T07:51:28Z"],
+    ["Sat 2026-11-21 03:51:28 -03", "2026-11-21T06:51:28Z"],
+    ["Sat 2026-11-21 03:51:28 +0545", "2026-11-20T22:06:28Z"],
+    ["Sat 2026-11-21 03:51:28 CST", "2026-11-21T03:51:28Z"],
   ])("%s", (time, iso) => expect(epochOf(time, at("2026-11-21T04:00:00Z"))).toBeCloseTo(at(iso), 3));
 
   test.each(["", "yesterday", "1321 25:61:61.0", "Foo 12 03:51:28", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z", "12"])("%j is no time", (time) =>
@@ -150,4 +158,41 @@ describe("commands inside containers", () => {
     "ssh node1",
   ])("%s stays as it is", (command) => expect(commandLine(command)).toMatchObject({ argv: command.split(" "), foreign: false }));
   test("a filter inside counts", () => expect(commandLine("ssh node1 'iptables-save | grep KUBE'").filtered).toBe(true));
+});
+
+describe("a capture that was made in another zone", () => {
+  const read = (startedAt: string, command: string, text: string, id: string) => {
+    const index = { schema: "netcheck.capture/1" as const, target: { name: "node1" }, startedAt, outputs: [{ command, file: "x", startMs: 0 }] };
+    const { value } = readFacts(captureOf(index, () => ({ text, truncated: false }))).readings.get(id) as { value: { rows: { age?: number }[] } };
+    return value.rows[0]?.age;
+  };
+  const syslog = "Nov 21 03:51:28 node1 kernel: neighbour: arp_cache: neighbor table overflow!\n";
+  const ctime = "[Sat Nov 21 03:51:28 2026] neighbour: arp_cache: neighbor table overflow!\n";
+  const kubelet = "Nov 21 03:51:28 node1 kubelet[7]: E1121 03:51:28.100000 7 x.go:1] no\n";
+  const klog = "E1121 03:51:28.100000       1 x.go:1] no\n";
+
+  test.each([
+    ["2026-11-21T03:52:28-05:00", 60],
+    ["2026-11-21T05:51:28+02:00", 7200],
+    ["2026-11-21T03:52:28Z", 60],
+  ])("%s: what the node's clock stamps is in that zone", (startedAt, age) => {
+    expect(read(startedAt, "dmesg -T", ctime, "kernel-log")).toBe(age);
+    expect(read(startedAt, "cat /var/log/messages", syslog, "kernel-log")).toBe(age);
+    expect(read(startedAt, "journalctl -u kubelet", kubelet, "agent-log")).toBe(age);
+  });
+  test("stamps that would be of the future are of a node in UTC, whose collector is elsewhere", () =>
+    expect(read("2026-11-20T22:52:28-05:00", "cat /var/log/messages", syslog, "kernel-log")).toBe(60));
+  test("what a container stamps is in UTC", () =>
+    expect(read("2026-11-21T04:52:28+01:00", "kubectl logs kube-proxy-x7k2p", klog, "agent-log")).toBeCloseTo(59.9, 3));
+  test("a zone that the line names stays", () =>
+    expect(read("2026-11-21T04:52:28+01:00", "journalctl -k -o short-iso", syslog.replace("Nov 21 03:51:28", "2026-11-21T03:51:28+0000"), "kernel-log")).toBe(
+      60,
+    ));
+});
+
+test("a log that shows its newest line first was read at that line's time, or later", () => {
+  const rows = ["2026-11-21T04:00:28Z", "2026-11-21T03:51:29Z", "2026-11-21T03:51:29Z"].map((time) => ({ time }));
+  expect(newestFirst(rows)).toBe(at("2026-11-21T04:00:28Z"));
+  expect(newestFirst([{ time: "Nov 21 04:00:28" }, {}, { time: "Nov 21 03:51:29" }])).toBeDefined();
+  for (const others of [[], rows.slice(1), rows.toReversed(), [...rows, { time: "2026-11-21T03:59:00Z" }]]) expect(newestFirst(others)).toBeUndefined();
 });

@@ -22,6 +22,20 @@ const table = { command: "nft list table ip nt", text: fixture("table") };
 const chain = { command: "nft list chain inet t1 in", text: fixture("chain") };
 const count = ({ tables, chains, rows, sets }: Nft) => [tables, chains, rows, sets].map((list) => list.length);
 
+test("numbers for constants, and names for ports, are read as the plain listing", () => {
+  const told = (command: string, name: string) => {
+    const { chains, rows, sets } = reading({ command, text: fixture(name) }).value;
+    return { chains: chains.map((chain) => ({ ...chain, priority: undefined })), rows, sets };
+  };
+  const plain = told("nft list ruleset", "in-words");
+  expect(plain.rows.map(({ spec }) => spec)).toContain("ct state vmap { invalid : drop, established : accept, related : accept }");
+  expect(told("nft -n list ruleset", "in-numbers")).toEqual(plain);
+  expect(told("nft -nS list ruleset", "in-numbers-with-services")).toEqual(plain);
+  const specs = reading({ command: "nft -jn list ruleset", text: fixture("in-numbers-json") }).value.rows.map(({ spec }) => spec);
+  expect(specs).toContain("ct state vmap { invalid : drop, established : accept, related : accept }");
+  expect(specs).toContain("ct state new ct status != dnat ip protocol { tcp, udp } th dport 80 drop");
+});
+
 test("JSON and text tell the same of chains, verdicts, counters and sets", () => {
   const told = ({ rows, sets }: Nft) => ({
     rows: rows.map(({ table: of, chain: name, position, verdict, target, packets, bytes, comment }) => ({

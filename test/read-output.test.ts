@@ -3,7 +3,7 @@ import { captureOf } from "../functions/facts/capture.ts";
 import { readFacts } from "../functions/facts/read.ts";
 
 /** One output, read as the reader of captures does. */
-function read(fact: string, command: string, text: string, truncated = false) {
+function read(fact: string, command: string | string[], text: string, truncated = false) {
   const index = { schema: "netcheck.capture/1" as const, target: { name: "n1" }, outputs: [{ command, file: "a.txt" }] };
   const reading = readFacts(
     captureOf(index, () => ({ text, truncated })),
@@ -74,4 +74,30 @@ test("a fact about pods is read from outputs of pods alone, one about the node f
   const inPod = "kubectl exec web-0 -- ss -tan";
   expect([read("stuck-socket", "ss -tan", text).status, read("stuck-socket", inPod, text).value?.rows.length]).toEqual(["absent", 1]);
   expect([read("socket", inPod, text).status, read("socket", "ss -tan", text).value?.rows.length]).toEqual(["absent", 1]);
+});
+
+test("of a command whose failure is hushed an empty output tells nothing", () => {
+  expect(read("ebtables", "ebtables-save 2>/dev/null || true", "")).toMatchObject({ complete: false });
+  expect(read("ebtables", ["bash", "-lc", "ebtables-save 2>/dev/null || true"], "")).toMatchObject({ complete: false });
+  expect(read("rule", "ip rule 2>/dev/null || true", "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n")).toMatchObject({ complete: true });
+});
+
+test("what a line prints where its command fails is no output of the command", () => {
+  expect(read("rule", "ip rule || echo 'no rules here'", "no rules here\n")).toMatchObject({ status: "failed" });
+  expect(read("rule", "ip rule || echo 'no rules here'", "0:\tfrom all lookup local\n")).toMatchObject({ status: "read", value: { rows: [{ priority: 0 }] } });
+  expect(read("module", "lsmod | grep br_netfilter || echo NOT LOADED", "NOT LOADED\n")).toMatchObject({ status: "failed" });
+});
+
+test("nor is the code with which it ended, written below", () => {
+  const rule = "0:\tfrom all lookup local\n";
+  for (const code of ["command terminated with exit code 1", "[exit 0]", "exit code: 0", "rc=0", "(exit status 0)"])
+    expect(read("rule", "ip rule", `${rule}${code}\n`)).toMatchObject({ complete: true, value: { rows: [{ line: 1 }] } });
+  expect(read("rule", "ip rule", "command terminated with exit code 1\n")).toMatchObject({ complete: false });
+});
+
+test("the time that a script wrote over an output is no line of it", () => {
+  const rule = "0:\tfrom all lookup local\n";
+  for (const time of ["Tue Nov 26 14:21:40 UTC 2024", "Tue 26 Nov 2024 02:21:40 PM CET", "2024-11-26T14:21:40+00:00"])
+    expect(read("rule", "ip rule", `${time}\n${rule}`)).toMatchObject({ complete: true, value: { rows: [{ line: 2 }] } });
+  expect(read("rule", "ip -j rule", '2024-11-26 14:21:40\n[{"priority":0,"src":"all","table":"local"}]\n').value?.rows).toHaveLength(1);
 });

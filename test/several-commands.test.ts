@@ -195,3 +195,41 @@ describe("what a loop over names printed", () => {
     expect(turns(command, ...(lines as string[])).map(([one]) => one)).toEqual([command]);
   });
 });
+
+describe("what a loop over the sockets printed", () => {
+  const head = "State    Recv-Q    Send-Q       Local Address:Port       Peer Address:Port";
+  const row = (waiting: number) => `LISTEN   ${waiting}       128                *:9200                *:*`;
+  const told = (command: string, ...lines: string[]) => eachCommand(output(command, lines.join("\n")));
+
+  test.each([
+    "while sleep 5; do ss -ltn 'sport = :9200'; done",
+    "while true; do date; ss -ltn 'sport = :9200'; sleep 1; done",
+    "for i in 1 2 3; do ss -ltn 'sport = :9200'; sleep 1; done",
+  ])("is its first table and its last: %s", (command) => {
+    const samples = told(command, head, row(1), "17:20:01", head, row(2), head, row(129));
+    expect(samples.map(({ command: one, sample, truncated, text }) => [one, sample, truncated, text.trim().split("\n").slice(1)])).toEqual([
+      ["ss -ltn 'sport = :9200'", 1, false, [row(1)]],
+      ["ss -ltn 'sport = :9200'", 2, false, [row(129)]],
+    ]);
+    expect(samples[1]?.text.split("\n").indexOf(row(129))).toBe(6);
+  });
+
+  test("of which the last was cut by Ctrl-C is not whole", () => {
+    expect(told("while true; do ss -ltn; sleep 1; done", head, row(1), row(2), head, row(129)).map(({ truncated }) => truncated)).toEqual([false, true]);
+  });
+
+  test.each([
+    ["one table", "while true; do ss -ltn; sleep 1; done", [head, row(1)]],
+    ["of machines", "while read h; do ssh $h ss -ltn; done", [head, row(1), head, row(2)]],
+    ["with another command", "while true; do ip route; ss -ltn; done", [head, row(1), head, row(2)]],
+    ["with what is filtered", "while true; do ss -ltn | grep 9200; done", [head, row(1), head, row(2)]],
+  ])("stays as it is: %s", (_, command, lines) => {
+    expect(told(command, ...(lines as string[])).map(({ command: one }) => one)).toEqual([command]);
+  });
+
+  test("is found in a paste with words around it", () => {
+    const loop = "while sleep 5; do ss -ltn 'sport = :9200'; done";
+    const paste = ["time-outs of the API. `ss` shows again and again", "", "```", `# ${loop}`, head, row(129), head, row(129), "```", ""].join("\n");
+    expect(outputsOf(paste).map(([command]) => command)).toEqual(["ss -ltn 'sport = :9200'", "ss -ltn 'sport = :9200'"]);
+  });
+});

@@ -50,7 +50,7 @@ export function scrubCapture(capture: Capture, ranges: readonly string[] = []): 
 function hostsOf(capture: Capture): string[] {
   const told = capture.outputs.filter(({ command, argv }) => /^hostname(?:ctl)?$/.test(commandLine(argv ?? command).argv[0] ?? ""));
   const names = told.flatMap(({ text }) =>
-    [...text.matchAll(/^(?:\s*(?:Static|Transient) hostname:\s*)?([a-z0-9][\w.-]{1,252})\s*$/gim)].map((match) => match[1] as string),
+    [...text.matchAll(/^(?:[ \t]{0,40}(?:Static|Transient) hostname:[ \t]{0,40})?([a-z0-9][\w.-]{1,252})[ \t\r]{0,40}$/gim)].map((match) => match[1] as string),
   );
   return [capture.target, ...names];
 }

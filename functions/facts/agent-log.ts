@@ -3,10 +3,13 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { verboseEntries } from "./journal-verbose.ts";
 import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
+import { isLogStore, storedLines } from "./log-export.ts";
 import { readMessage } from "./log-message.ts";
-import { ofEarlierBoot, withAges } from "./log-time.ts";
+import { NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
+import { newestFirst, ofEarlierBoot, withAges } from "./log-time.ts";
 import { baseName, unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
+import { isWindowWidth } from "./unwrap.ts";
 
 /**
  * The newest messages of node agents: kubelet, kube-proxy, the CNI's agent, systemd-networkd, NetworkManager, firewalld, containerd and others.
@@ -51,9 +54,6 @@ const BINARY = /[^\P{Cc}\t]|\ufffd/u;
 const REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,6}-\d{1,6}.{0,40}|\(END\))$/;
 const COMPLAINT = /^(?:journalctl|tail|cat|head|grep|find|dmesg|kubectl|crictl|docker): |^Error from server|^error: |^FATA\[\d{4}\]/;
 const HEADER = /^==> (\/?[^\s<>]{1,400}) <==$/;
-// grep -r, grep -H and find -exec grep put the path in front, grep -n the line
-const PATH_PREFIX = /^(\/[^\s:]{1,400}|[\w.-]{1,100}\.(?:log|txt)(?:\.\d)?):(?:\d{1,9}[:-](?!\d\d-\d\d[T ]))?/;
-const NUMBER_PREFIX = /^\d{1,9}[:-](?=[IWEF]\d{4} \d\d:|\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:)/;
 // what stern prints when a pod comes or goes
 const STERN_REMARK = /^[+-] [\w.-]{1,253}(?: [\w.-]{1,253})? › [\w.-]{1,63}$/;
 // the pod and container in front of each line, and the namespace in front of those where it was asked for all
@@ -88,10 +88,15 @@ export const agentLog = defineFact<AgentLog>({
   log: "newest",
   // exit code 1 only says that some file is not there
   answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr) || KUBEADM_ERROR.test(stderr),
-  parse({ text, stderr, argv, view, startedAt, live, timed, truncated }) {
+  parse({ text, stderr, argv, view, startedAt, zone, live, timed, truncated }) {
     const unparsed = new UnparsedLines();
     const entries = view.format === "journal-json" ? jsonElements(text, unparsed) : view.format === "journal-verbose" ? verboseEntries(text) : undefined;
-    const printed = entries !== undefined ? readEntries(entries, unparsed) : readText(text, argv, view.format, unparsed);
+    const printed =
+      view.format === "store"
+        ? readStored(storedLines(text, unparsed))
+        : entries !== undefined
+          ? readEntries(entries, unparsed)
+          : readText(text, argv, view.format, unparsed);
     const complained = view.format === "kubeadm" || (printed.messages.length === 0 && view.format === "container" && ENGINES.has(argv[0] ?? ""));
     const apart = !complained ? "" : view.format === "kubeadm" ? stderr : ofProgram(stderr);
     const other = apart === "" ? undefined : readText(apart, argv, view.format, unparsed);
@@ -102,7 +107,12 @@ export const agentLog = defineFact<AgentLog>({
     const seen = new Map<string, z.infer<typeof Log>>();
     const cut = truncated === true;
     for (const { line, unit } of [...rows.headers, ...rows.messages]) if (unit !== "" && !seen.has(unit)) seen.set(unit, { line, unit, cut });
-    return unparsed.with({ rows: [...withAges(rows.messages, startedAt, live === true || timed === true)], logs: [...seen.values()] });
+    // containers mostly have clocks of their own, in UTC
+    const own = /^(?:journal|status)/.test(view.format) || argv.some((word) => unitOfPath(word) === "" && !/\/(?:pods|containers)/.test(word));
+    const turned = view.format === "store" || argv[0] === "tac";
+    const first = turned && startedAt === undefined ? newestFirst(rows.messages) : undefined;
+    const known = first !== undefined || live === true || timed === true;
+    return unparsed.with({ rows: [...withAges(rows.messages, startedAt ?? first, known, own ? zone : 0)], logs: [...seen.values()] });
   },
   merge(parts: readonly Part<AgentLog>[]) {
     const best = ranked(parts).map((part) => (PREVIOUS.test(part.view.scope) ? ofBefore(part.value, parts) : part.value));
@@ -167,6 +177,7 @@ function recognize(argv: readonly string[]): View | undefined {
     const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : output === "cat" ? "cat" : "journal";
     return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
   }
+  if (isLogStore(argv)) return view("store", false, argv.slice(0, 40).join(" ").slice(0, 200));
   if (program === "stern" || program === "kubectl-stern") return view("stern", true, argv.slice(1).join(" "));
   if (program === "kubectl" || program === "oc" || program === "k3s") {
     const verb = argv.indexOf("logs");
@@ -234,7 +245,9 @@ function readText(text: string, argv: readonly string[], format: string, unparse
   const headers = asked === "" ? [] : [{ line: 1, unit: asked }];
   let unit = asked;
   // the message that the next line may go on with, its first line, and the number of its last
-  let open: { row: Message; first: string; last: number } | undefined;
+  let open: { row: Message; first: string; last: number; width: number } | undefined;
+  const window = windowOf(text);
+  const pager = format === "journal" ? pagerOf(text) : undefined;
   for (const { line, text: content } of lines(text)) {
     const header = HEADER.exec(content);
     if (header !== null) {
@@ -257,20 +270,38 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       continue;
     }
     const { prefixed, joins, ...fields } = read;
+    // its end was not seen: it is a message, and it rules nothing out
+    if (content.length === pager && content.endsWith(">")) unparsed.add(line, content);
     if (!prefixed && format === "status") continue; // the head of `systemctl status`
     // what grep found is a line of its own
     const rest = open === undefined ? false : prefixed ? goesOn(open.row, fields) : joins;
     if (rest && pathUnit === undefined && open !== undefined && open.last === line - 1 && open.row.message.length + content.length < MAX_MESSAGE) {
-      open.row.message = `${open.row.message} ${prefixed ? fields.message.trim() : content.trim()}`;
+      // what a window cut goes on in the middle of a word
+      const wrapped = !prefixed && open.width === window;
+      open.row.message = wrapped ? open.row.message + content : `${open.row.message} ${prefixed ? fields.message.trim() : content.trim()}`;
       open.row.text = `${open.row.text ?? open.first}\n${content}`;
       open.last = line;
+      open.width = content.length;
       continue;
     }
     const row: Message = { line, ...fields, unit: fields.unit || pathUnit || unit };
     messages.push(row);
-    open = prefixed ? { row, first: content, last: line } : undefined;
+    open = prefixed ? { row, first: content, last: line, width: content.length } : undefined;
   }
   return { messages, headers };
+}
+
+/** The columns of the window in which all of a text was shown, if it fills the window and has no longer line. */
+function windowOf(text: string): number | undefined {
+  const widest = [...lines(text)].reduce((most, { text: content }) => Math.max(most, content.length), 0);
+  return isWindowWidth(widest) ? widest : undefined;
+}
+
+/** The columns at which journalctl's pager cut the lines: it puts `>` in the last one. */
+function pagerOf(text: string): number | undefined {
+  const widest = [...lines(text)].reduce((most, { text: content }) => Math.max(most, content.length), 0);
+  const cut = [...lines(text)].filter(({ text: content }) => content.length === widest && content.endsWith(">")).length;
+  return cut >= (isWindowWidth(widest) ? 1 : 2) ? widest : undefined;
 }
 
 /**
@@ -286,6 +317,17 @@ function goesOn(row: Message, next: Omit<Message, "line">): boolean {
     (next.unit === "" || next.unit === row.unit) &&
     second(row.time) === second(next.time)
   );
+}
+
+/** What a store of logs gave out: `gcloud logging read`, `aws logs tail`, … */
+function readStored(entries: readonly JsonElement[]): Rows {
+  const messages = entries.flatMap(({ value, line, text }): Message[] => {
+    const read = readMessage(JSON.stringify(value), "cat");
+    if (read === "kernel") return [];
+    const { prefixed: _, joins: __, ...fields } = read;
+    return [Object.assign({ line, ...fields }, { text })];
+  });
+  return { messages, headers: [] };
 }
 
 const PRIORITIES = ["fatal", "fatal", "fatal", "error", "warning", "info", "info", "debug"];

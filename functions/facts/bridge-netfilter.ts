@@ -334,8 +334,7 @@ const hostOf = (destination: string): string => /^\[([^\]]{2,39})\]/.exec(destin
 /** Rules that lead to services, of kube-proxy; none where endpoints were listed with them, wherever they are. */
 function servicesOf(sources: Sources): BridgeNetfilter["services"] {
   const rows = sources.iptables?.rows ?? [];
-  const listed =
-    rows.some((row) => row.toDestination !== undefined && row.chain.startsWith("KUBE-SEP-")) || rows.some((row) => ENDPOINT.test(row.comment ?? ""));
+  const listed = rows.some((row) => row.target === "DNAT" && row.chain.startsWith("KUBE-SEP-")) || rows.some((row) => ENDPOINT.test(row.comment ?? ""));
   if (listed || (sources.ipvs?.servers.length ?? 0) > 0) return [];
   return rows
     .filter((row) => (row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row)) || (row.chain === "KUBE-SERVICES" && row.target?.startsWith("KUBE-SVC-") === true))

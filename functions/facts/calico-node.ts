@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readFamily } from "./mask.ts";
 import { eventAge } from "./pod-event.ts";
@@ -119,6 +119,8 @@ export const calicoNode = defineFact({
     if (
       (program === "kubectl" || program === "oc") &&
       argv.includes("events") &&
+      // when objects were seen last, only the fact of events reads
+      !/^(?:json|yaml)$/.test(optionValue(argv, "-o") ?? "") &&
       argv.some((word) => /^(?:calico-system|kube-system|-A|--all-namespaces)$/.test(word))
     ) {
       return { format: "describe", complete: false, scope: "readiness", rank: 0 };
@@ -218,16 +220,17 @@ export const calicoNode = defineFact({
 
 const BGP = 179;
 
-/** The peers of one CalicoNodeStatus; none where it is that of several nodes, or was not written any more when it was asked for. */
+/** The peers of one CalicoNodeStatus; none where it is that of several nodes, or was not written any more when it was asked for, or when it was written was cut off. */
 function statusPeers(text: string, startedAt: number | undefined): Peer[] {
   const peers: Peer[] = [];
-  let [kinds, current]: [number, Peer | undefined] = [0, undefined];
+  let [kinds, current, written]: [number, Peer | undefined, boolean] = [0, undefined, startedAt === undefined];
   for (const { line, text: raw } of lines(text)) {
     const found = STATUS.exec(raw);
     if (found === null) continue;
     const [, key, value] = found as unknown as [string, string, string];
     const name = key.replace(" ", "").toLowerCase();
     if (name === "kind" && value === "CalicoNodeStatus") kinds++;
+    if (name === "lastupdated") written = true;
     const age = name === "lastupdated" && startedAt !== undefined ? startedAt - Date.parse(value) / 1000 : 0;
     if (kinds > 1 || age > STATUS_AGE) return [];
     if (name === "peerip") {
@@ -240,7 +243,7 @@ function statusPeers(text: string, startedAt: number | undefined): Peer[] {
     } else if (current !== undefined && name === "since") current.since ??= value;
     else if (current !== undefined && name === "type") current.type ??= STATUS_TYPES.get(value) ?? value;
   }
-  return peers.filter(({ info }) => info !== "");
+  return written ? peers.filter(({ info }) => info !== "") : [];
 }
 
 /** "09:59:57" of the day of the collection; undefined if it is no time, or a later one: then it is of another day or another zone. */

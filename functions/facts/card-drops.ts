@@ -26,6 +26,8 @@ const CardDrops = z.object({
   rows: z.array(Drops),
   /** Interfaces whose counters were read twice. */
   watched: z.array(z.object({ line: z.int(), interface: z.string() })),
+  /** Counters of cards (`ethtool -S`) that are above 0 and were read once: a total since the start. */
+  once: z.array(z.object({ line: z.int(), interface: z.string(), counter: z.string() })),
 });
 type CardDrops = z.infer<typeof CardDrops>;
 
@@ -35,7 +37,7 @@ interface Sources {
     statistics: readonly (Row & { interface: string } & Readonly<Record<string, unknown>>)[];
   };
   readonly sar?: { rows: readonly (Row & { interface: string; name: string; rate: number })[] };
-  readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; valueDelta?: number })[] };
+  readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; value?: number; valueDelta?: number })[] };
 }
 
 /** Names that the kernel, systemd and firmware give to cards. VPC CNI's veths begin with "eni", which is none of them. */
@@ -65,7 +67,7 @@ export const cardDrops = defineDerivedFact<CardDrops>({
       const row = links.get(name);
       return row === undefined || row.memberKind === "bond" || (row.master !== undefined && (bonds.has(row.master) || /^bond\d/.test(row.master)));
     };
-    const result: CardDrops = { rows: [], watched: [] };
+    const result: CardDrops = { rows: [], watched: [], once: [] };
     const received = new Map<string, number>();
     for (const row of link?.statistics ?? []) {
       if (!isCard(row.interface) || typeof row["rxPacketsDelta"] !== "number") continue;
@@ -92,13 +94,10 @@ export const cardDrops = defineDerivedFact<CardDrops>({
       result.rows.push({ ...placed(row), interface: row.interface, counter: row.name, place: "ring", dropped, bonded: bonded(row.interface) });
     }
     for (const row of ethtool?.rows ?? []) {
-      if (
-        row.valueDelta === undefined ||
-        row.valueDelta === 0 ||
-        !isCard(row.interface) ||
-        !(RING.test(row.name.toLowerCase()) || RING_OF_OTHERS.test(row.name.toLowerCase()))
-      )
-        continue;
+      const name = row.name.toLowerCase();
+      if (!isCard(row.interface) || !(RING.test(name) || RING_OF_OTHERS.test(name))) continue;
+      if (row.valueDelta === undefined && (row.value ?? 0) > 0) result.once.push({ ...placed(row), interface: row.interface, counter: row.name });
+      if (row.valueDelta === undefined || row.valueDelta === 0) continue;
       const all = received.get(row.interface);
       const about = { interface: row.interface, counter: row.name, place: "ring" as const, dropped: row.valueDelta, bonded: bonded(row.interface) };
       result.rows.push({ ...placed(row), ...about, ...(all === undefined ? {} : { received: all }) });

@@ -46,8 +46,9 @@ const VITAL = new Set(["Cilium", "Kubernetes", "KVStore", "ContainerRuntime"]);
 const UNREACHABLE =
   /cilium\.sock.{0,200}(?:no such file|connection refused|deadline exceeded|timed? ?out)|Cilium API client timeout exceeded|^Daemon: Not responding/;
 const CRASH = /\bcilium-.{1,250}(?:CrashLoopBackOff|exited with code|back-off restarting)/i;
-/** kubelet's own words for a container that ends again and again. */
-const BACK_OFF = /back-off .{0,80}restarting failed container[= ]"?cilium-agent\b/i;
+/** kubelet's own words for a container that ends again and again: the agent's, or one of its pod that must have ended well before the agent starts. */
+const BACK_OFF =
+  /back-off .{0,80}restarting failed container[= ]"?(?:cilium-agent\b|(?:config|mount-cgroup|apply-sysctl-overwrites|mount-bpf-fs|clean-cilium-state|install-cni-binaries)"? in pod "?cilium-[bcdfghjklmnpqrstvwxz2456789]{5}_)/i;
 /** A probe that failed this often is no start that takes its time. */
 const MANY = 5;
 /** Pods that are made at one time are refused at one time: fewer refusals tell as much if they are this far apart (seconds). */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasOption, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
-import { withoutPrompts } from "./paste.ts";
+import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
 
 /**
@@ -58,7 +58,8 @@ type CiliumMap = z.infer<typeof CiliumMap>;
 const SAMPLE = /^(cilium_[a-z0-9_]{1,100})(?:\{([^}]{0,1000})\})?\s{1,40}(\S{1,40})(?:\s\d{10,13})?$/;
 // `cilium metrics list`: the labels stand in a column of their own, and the value at the end
 const LISTED = /^(cilium_[a-z0-9_]{1,100})\s{1,200}(?:(\S.{0,1000}?)\s{2,200})?([-+0-9.eE]{1,40}(?:\s?\/\s?\S{1,40}){0,2})$/;
-const LABEL = /([a-z_]{1,40})="?([^"]{0,200})"/g;
+// in columns newer versions have no quotes
+const LABEL = /([a-z_]{1,40})=(?:"([^"]{0,200})"|([^"]{0,200}?)(?=\s[a-z_]{1,40}=|$))/g;
 // "xx drop (CT: Map insertion failed) flow 0x0 to endpoint 0, ifindex 3, …"; before 1.12 without ifindex
 const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
 // hubble: "Nov 21 05:13:11.128: shop/cart:41352 (ID:21873) <> 10.0.9.9:443 (world) CT: Map insertion failed DROPPED (TCP Flags: SYN)"
@@ -141,7 +142,7 @@ function fromText({ text, view }: Input) {
 
 function labelsOf(text: string): Record<string, string> {
   const labels: Record<string, string> = {};
-  for (const [, name, label] of text.matchAll(LABEL)) labels[name as string] = label as string;
+  for (const [, name, quoted, bare = ""] of text.matchAll(LABEL)) labels[name as string] = quoted ?? bare;
   return labels;
 }
 
@@ -159,7 +160,7 @@ function addSample(value: CiliumMap, line: number, name: string, labels: Readonl
 function fromJson({ text }: Input) {
   const unparsed = new UnparsedLines();
   const value: CiliumMap = { pressures: [], counts: [], drops: [], maps: [] };
-  for (const { value: metric, line, text: quote } of jsonElements(withoutPrompts(text), unparsed)) {
+  for (const { value: metric, line, text: quote } of jsonElements(answerOf(text), unparsed)) {
     const name = asString(metric["name"]);
     const labels = (metric["labels"] ?? {}) as Record<string, unknown>;
     if (name === undefined) unparsed.add(line, quote);

@@ -3,7 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
-import { withoutPrompts } from "./paste.ts";
+import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
 
 /**
@@ -66,7 +66,7 @@ export const ciliumService = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Service[] = [];
     if (view.format === "json") {
-      for (const { value, line, text: quote } of jsonElements(withoutPrompts(text), unparsed)) {
+      for (const { value, line, text: quote } of jsonElements(answerOf(text), unparsed)) {
         const found = fromJson(value, line, quote);
         if (found.length === 0) unparsed.add(line, quote);
         rows.push(...found);

@@ -3,7 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
-import { withoutPrompts } from "./paste.ts";
+import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
 
 /**
@@ -256,7 +256,7 @@ const NAMES: Readonly<Record<string, string>> = {
 function fromJson({ text }: Input) {
   const unparsed = new UnparsedLines();
   const value: CiliumStatus = { components: [], controllers: [], nodes: [], problems: [] };
-  for (const member of jsonMembers(withoutPrompts(text), unparsed)) {
+  for (const member of jsonMembers(answerOf(text), unparsed)) {
     const inner = member.value as Record<string, unknown> | null;
     if (Object.hasOwn(NAMES, member.name)) pushState(value, member, NAMES[member.name] as string, inner);
     else if (member.name === "cluster") fromCluster(value, member, unparsed);

@@ -44,6 +44,8 @@ const Server = z.object({
   reachable: z.boolean(),
   /** Seconds between the clock and what this server of chrony's said last, without a sign, where they are one or more. */
   offset: z.number().optional(),
+  /** Seconds between two questions of ntpd's to a server that does not answer. It begins with 64, and asks less often after ten minutes. */
+  poll: z.int().optional(),
 });
 const Clock = z.object({ rows: z.array(Source), services: z.array(Service), servers: z.array(Server) });
 type Clock = z.infer<typeof Clock>;
@@ -166,7 +168,8 @@ export const clock = defineFact({
         value.servers.push({ line, name: server[2] as string, selected: server[1] === "*", reachable: server[5] !== "0", ...present({ offset }) });
       } else if (server !== null) {
         const selected = server[1] === "*" || server[1] === "o";
-        value.servers.push({ line, name: server[2] as string, selected, reachable: server[7] !== "0" });
+        const reachable = server[7] !== "0";
+        value.servers.push({ line, name: server[2] as string, selected, reachable, ...(reachable ? {} : { poll: Number(server[6]) }) });
         const offset = (Math.abs(Number(server[9])) * (UNITS[server[10] ?? "ms"] ?? 1)) / 1000;
         if (selected) value.rows.push({ line, source: "ntpd", synchronized: true, stratum: Number(server[4]) + 1, offset });
       } else if (field !== null) {

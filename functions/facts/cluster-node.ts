@@ -62,7 +62,12 @@ export const clusterNode = defineFact({
     }
     if (output !== undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
     const rest = argv.slice(at + 2).filter((word) => !word.startsWith("-") && word !== "wide");
-    return { format: "table", complete: rest.length === 0 && !hasOption(argv, "-l", "--selector"), scope: "", rank: output === undefined ? 1 : 2 };
+    return {
+      format: "table",
+      complete: rest.length === 0 && !kind.includes("/") && !hasOption(argv, "-l", "--selector"),
+      scope: "",
+      rank: output === undefined ? 1 : 2,
+    };
   },
   schema: Nodes,
   parse({ text, view, argv, names }) {
@@ -91,7 +96,8 @@ export const clusterNode = defineFact({
 function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
   const value = (path: string): string | undefined => object.fields.get(path)?.value;
   const version = value("status.nodeInfo.kubeletVersion");
-  if (version === undefined) return [];
+  // somebody may have left out what did not matter
+  if (version === undefined && value("kind") !== "Node") return [];
   const address = elementsOf(object, "status.addresses")
     .find((fields) => fields.get("type")?.value === "InternalIP")
     ?.get("address");
@@ -104,7 +110,7 @@ function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
       line: object.line,
       name: value("metadata.name") ?? "",
       status: value("spec.unschedulable") === "true" ? `${state},SchedulingDisabled` : state,
-      version,
+      version: version ?? "",
       ...(address === undefined || addressFamily(address.value) === undefined ? {} : { internalAddress: address.value }),
     },
   ];

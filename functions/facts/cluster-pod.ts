@@ -5,6 +5,7 @@ import { addressFamily } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
 import { isCalled, isNamedAlike } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
+import { showsAll } from "./pipe.ts";
 import { present } from "./present.ts";
 
 /**
@@ -58,6 +59,9 @@ const ENGINE_POD = /k8s_POD_([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})_/;
 const ENGINE_ADDRESS = /(?:^|[\s"=:,;|])(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?(?=$|[\s",;|\]}])/;
 const ENGINE_FIELD = /^\s{0,80}"(?:IPv4Address|IPAddress)": {1,4}"(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?"/;
 // -o yaml and -o json of one pod
+/** What a container of it waits for, which the list of pods has for its state. */
+const WAITS = /^ {4}State: {1,20}(\w{1,20})$/;
+const WAITS_FOR = /^ {6}Reason: {1,20}([A-Z]\w{1,60})$/;
 const FIELD = /^\s{0,8}"?(nodeName|phase|podIP)"?: {1,4}"?([^\s",]{1,253})"?,?$/;
 
 export const clusterPod = defineFact({
@@ -79,24 +83,37 @@ export const clusterPod = defineFact({
     if (/(?:^|=|-o)(?:yaml|json)$/.test(output ?? "") && podName(argv) !== undefined)
       return { format: "object", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
     const objects = /(?:^|=|-o)(?:yaml|json)$/.test(output ?? "");
-    if (output !== undefined && !objects && !/(?:^|=|-o)wide$/.test(output)) return undefined;
+    const columns = columnsOf(output);
+    if (output !== undefined && !objects && columns === undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
     // a namespace, a node or a label: the other pods are not shown
     const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
-    return { format: objects ? "objects" : "table", complete: all, scope: argv.slice(at + 1).join(" "), rank: output === undefined ? 1 : 2 };
+    return {
+      format: objects ? "objects" : columns === undefined ? "table" : "columns",
+      complete: all,
+      scope: argv.slice(at + 1).join(" "),
+      rank: output === undefined ? 1 : 2,
+    };
   },
   schema: Pods,
   parse(input) {
     const { text, names, view } = input;
     if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text), listings: [] });
-    if (view.format !== "table" && view.format !== "objects") return new UnparsedLines().with({ rows: fieldsOf(input), listings: [] });
+    if (view.format !== "table" && view.format !== "objects" && view.format !== "columns")
+      return new UnparsedLines().with({ rows: fieldsOf(input), listings: [] });
     const unparsed = new UnparsedLines();
     const list = view.format === "objects" ? kubeObjects(text) : undefined;
     const objects = list?.objects.filter(({ fields }) => (fields.get("kind")?.value ?? "Pod") === "Pod") ?? [];
-    const rows: Pod[] = objects.map((object) => podOf(object, names));
+    const rows: Pod[] = objects.map((object) => podOf(object, input));
     const shown = text.trimEnd().split("\n");
     // its end is missing: behind the last line
     if (list?.whole === false) unparsed.add(shown.length, shown.at(-1) as string);
     for (const { line, text: content } of list === undefined ? lines(text) : []) {
+      if (view.format === "columns") {
+        const pod = chosen(line, content, input);
+        if (pod !== undefined) rows.push(pod);
+        else if (!/^[A-Z][A-Z\d_ -]{0,400}$/.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+        continue;
+      }
       const kind = kindInRow(content.trim());
       if (kind !== undefined && kind !== "pod") continue;
       const match = ROW.exec(content.trim().replace(/(^|\s)pod\//, "$1"));
@@ -134,6 +151,30 @@ function asksSeveral(words: readonly string[]): boolean {
   return kinds === "all" || (kinds.includes(",") && kinds.split(",", 20).some((kind) => /^(?:po|pods?|all)$/.test(kind)));
 }
 
+/** What the columns hold that somebody chose: `custom-columns=NAME:.metadata.name,IP:.status.podIP`, `jsonpath='{range .items[*]}{.metadata.name}{"\t"}{.status.podIP}{"\n"}{end}'`. */
+function columnsOf(output: string | undefined): string[] | undefined {
+  const [, kind, spec = ""] = /^(?:-o=?|--output=)?(custom-columns|jsonpath)=(.{1,2000})$/s.exec(output ?? "") ?? [];
+  const paths =
+    kind === "custom-columns"
+      ? spec.split(",").map((column) => column.slice(column.indexOf(":") + 1))
+      : [...spec.matchAll(/\{(\.[\w.[\]]{1,200})\}/g)].map(([, path]) => path ?? "");
+  return kind !== undefined && paths.some((path) => /^\.?metadata\.name$/.test(path)) && paths.length > 1
+    ? paths.map((path) => path.replace(/^\./, ""))
+    : undefined;
+}
+
+/** A row of such columns, none of which has a blank in it; undefined if something of it is missing, or it says nothing but the name. */
+function chosen(line: number, content: string, { argv, names }: Input): Pod | undefined {
+  const paths = columnsOf(argv.find((word) => columnsOf(word) !== undefined)) ?? [];
+  const words = content.trim().split(/\s+/, 40);
+  const value = (path: string): string | undefined => words[paths.indexOf(path)]?.replace(/^<none>$/, "");
+  const [name = "", address = "", node = ""] = [value("metadata.name"), value("status.podIP"), value("spec.nodeName")];
+  const status = value("status.phase") ?? "";
+  if (words.length !== paths.length || !/^[a-z0-9][a-z0-9.-]{0,252}$/.test(name) || (address !== "" && addressFamily(address) === undefined)) return undefined;
+  const namespace = value("metadata.namespace") || undefined;
+  return { line, name, ...present({ namespace }), status, ...(address === "" ? {} : { address }), ...whoseOf(node === "" ? undefined : node, names) };
+}
+
 /** "2m10s", "12d", "1y20d" of kubectl's table, in seconds. */
 function secondsOf(text: string): number | undefined {
   const units: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3600, m: 60, s: 1 };
@@ -142,7 +183,7 @@ function secondsOf(text: string): number | undefined {
 }
 
 /** A pod of a list of objects, with the state that kubectl shows in its table. */
-function podOf(object: KubeObject, names: readonly string[] | undefined): Pod {
+function podOf(object: KubeObject, { names, startedAt }: Input): Pod {
   const value = (path: string): string | undefined => object.fields.get(path)?.value;
   const containers = elementsOf(object, "status.containerStatuses").map(
     (fields) => fields.get("state.waiting.reason") ?? fields.get("state.terminated.reason"),
@@ -156,13 +197,20 @@ function podOf(object: KubeObject, names: readonly string[] | undefined): Pod {
     status: value("metadata.deletionTimestamp") === undefined ? reason : "Terminating",
     ...(addressFamily(address) === undefined ? {} : { address }),
     ...whoseOf(value("spec.nodeName"), names),
+    ...present({ age: ageOf(value("metadata.creationTimestamp"), startedAt) }),
   };
+}
+
+/** Seconds between a time of the API and the collection, where both are known. */
+function ageOf(time: string | undefined, startedAt: number | undefined): number | undefined {
+  const made = Date.parse(time ?? "") / 1000;
+  return startedAt === undefined || Number.isNaN(made) ? undefined : Math.max(0, Math.round(startedAt - made));
 }
 
 /** Whether the command asks for every pod, of the cluster or of one node. */
 function listingOf({ argv, names, pipe, truncated }: Input): Listing[] {
   const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true");
-  if (!all || truncated === true || (pipe ?? "") !== "" || argv.some((word) => /^(?:-l|--selector)/.test(word))) return [];
+  if (!all || truncated === true || !showsAll(pipe ?? "") || argv.some((word) => /^(?:-l|--selector)/.test(word))) return [];
   const at = argv.findIndex((word) => /^--field-selector(?:=|$)/.test(word));
   if (at === -1) return [{ line: 1 }];
   const selector = argv[at] === "--field-selector" ? argv[at + 1] : argv[at]?.slice("--field-selector=".length);
@@ -209,7 +257,15 @@ function engineOf(text: string): Pod[] {
 function fieldsOf({ text, argv, names, view }: Input): Pod[] {
   const found: { line: number; name: string | undefined; fields: Map<string, string> }[] = [];
   const asked = podName(argv);
+  let [main, waits] = [false, false];
   for (const { line, text: content } of lines(text)) {
+    // of those that run before the others, one that ended is as it should be
+    if (view.format === "described" && /^[A-Z]/.test(content)) [main, waits] = [content.startsWith("Containers:"), false];
+    const state = main ? WAITS.exec(content)?.[1] : undefined;
+    if (state !== undefined) waits = state === "Waiting";
+    const reason = waits ? WAITS_FOR.exec(content)?.[1] : undefined;
+    if (reason !== undefined && found.at(-1)?.fields.has("Waiting") === false) found.at(-1)?.fields.set("Waiting", reason);
+    if (reason !== undefined) waits = false;
     const [, key = "", value = ""] = (view.format === "described" ? DESCRIBED : FIELD).exec(content) ?? [];
     if (key === "") continue;
     let pod = found.at(-1);
@@ -225,7 +281,7 @@ function fieldsOf({ text, argv, names, view }: Input): Pod[] {
     const shown = fields.get("IP") ?? fields.get("podIP") ?? "";
     const address = addressFamily(shown) === undefined ? undefined : shown;
     const node = fields.get("Node") ?? fields.get("nodeName");
-    const status = fields.get("Status") ?? fields.get("phase") ?? "";
+    const status = fields.get("Waiting") ?? fields.get("Status") ?? fields.get("phase") ?? "";
     if (name === undefined || (status === "" && address === undefined)) return [];
     return [
       {

@@ -32,6 +32,8 @@ const Address = z.object({
   protocol: z.string(),
   /** Of the service. */
   port: z.int(),
+  /** True of one of `externalIPs`, which somebody wrote into the service; a load balancer has given its own. */
+  external: z.boolean().optional(),
 });
 /**
  *     NAME         ENDPOINTS             AGE
@@ -126,6 +128,7 @@ function fromObject(object: KubeObject, asked: string | undefined): Services {
   const several = ["spec.clusterIPs", "spec.externalIPs"].flatMap((list) => elementsOf(object, list).map((fields) => fields.get("")));
   const balancers = elementsOf(object, "status.loadBalancer.ingress").map((fields) => fields.get("ip"));
   const offered = new Map([...single, ...several, ...balancers].flatMap((field) => (field === undefined ? [] : [[field.value, field.line] as const])));
+  const external = new Set(elementsOf(object, "spec.externalIPs").map((fields) => fields.get("")?.value));
   const slice = value("metadata.labels.kubernetes.io/service-name");
   const subsets = elementsOf(object, "subsets").flatMap((fields) => {
     const ports = elementsOf({ fields }, "ports");
@@ -140,7 +143,16 @@ function fromObject(object: KubeObject, asked: string | undefined): Services {
       nodePort === undefined ? [] : [{ line: nodePort.line, ...owner, protocol, port: Number(nodePort.value) }],
     ),
     addresses: [...offered].flatMap(([address, line]) =>
-      addressFamily(address) === undefined ? [] : ports.map(({ port, protocol }) => ({ line, ...owner, address, protocol, port: Number(port.value) })),
+      addressFamily(address) === undefined
+        ? []
+        : ports.map(({ port, protocol }) => ({
+            line,
+            ...owner,
+            address,
+            protocol,
+            port: Number(port.value),
+            ...(external.has(address) ? { external: true } : {}),
+          })),
     ),
     endpoints: [...subsets, ...slices].map((endpoint) => ({ ...owner, ...endpoint, ...(slice === undefined ? {} : { name: slice }) })),
   };
@@ -165,17 +177,37 @@ function namespaceOf(argv: readonly string[]): string | undefined {
 function fromDescription(text: string, asked: string | undefined): Services {
   const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
   let [name, namespace] = ["", asked];
-  let offered: { line: number; address: string }[] = [];
+  let offered: { line: number; address: string; external?: boolean }[] = [];
+  // of endpoints, whose ports stand below their addresses, and of slices, where it is the other way round
+  let [listed, ports, slice]: [{ line: number; address: string }[], number[], string | undefined] = [[], [], undefined];
+  const flush = (): void => {
+    const service = slice ?? name;
+    for (const one of listed)
+      for (const port of ports.length === 0 ? [undefined] : ports)
+        found.endpoints.push({ ...one, ...present({ name: service, namespace, port }) } as Services["endpoints"][number]);
+    [listed, ports] = [[], []];
+  };
   for (const { line, text: content } of lines(text)) {
+    const addresses = DESCRIBED_ADDRESSES.exec(content);
+    const row = DESCRIBED_ROW.exec(content)?.[1];
+    slice = OF_SERVICE.exec(content)?.[1] ?? slice;
+    if (row !== undefined) ports.push(Number(row));
+    if (addresses !== null) {
+      if (addresses[1] === undefined && ports.length > 0) flush();
+      const told = (addresses[2] ?? "").split(",", MAX_PARTS).filter((word) => addressFamily(word) !== undefined);
+      listed.push(...told.map((address) => ({ line, address })));
+    }
     const [, key, rest = ""] = DESCRIBED.exec(content) ?? [];
     const value = rest.trim();
     const owner = present({ line, name, namespace });
-    if (key === "Name") [name, namespace, offered] = [value, asked, []];
-    else if (key === "Namespace") namespace = value;
+    if (key === "Name") {
+      flush();
+      [name, namespace, offered, slice] = [value, asked, [], undefined];
+    } else if (key === "Namespace") namespace = value;
     else if (key === undefined || name === "") continue;
     else if (key === "IP" || key === "IPs" || key === "External IPs") {
       const told = value.split(",", MAX_PARTS).filter((word) => addressFamily(word) !== undefined && !offered.some(({ address }) => address === word));
-      offered.push(...told.map((address) => ({ line, address })));
+      offered.push(...told.map((address) => ({ line, address, ...(key === "External IPs" ? { external: true } : {}) })));
     } else if (key === "Endpoints") {
       const [list = "", plus] = value.split(/\s+/, 3);
       const more = plus === "+" ? (true as const) : undefined;
@@ -190,8 +222,14 @@ function fromDescription(text: string, asked: string | undefined): Services {
       else for (const one of offered) found.addresses.push({ ...owner, ...one, protocol: protocol.toLowerCase(), port: Number(port) });
     }
   }
+  flush();
   return found;
 }
+/** `  Addresses:  10.1.0.7,10.1.0.9` of endpoints, `  - Addresses:  10.1.0.7` of a slice. */
+const DESCRIBED_ADDRESSES = /^\s{2,4}(- )?Addresses:\s{1,20}(\S{2,4000})$/;
+/** Below `Name  Port  Protocol`. */
+const DESCRIBED_ROW = /^\s{2,6}\S{1,63}\s{1,40}(\d{1,5})\s{1,20}(?:TCP|UDP|SCTP)$/;
+const OF_SERVICE = /\bkubernetes\.io\/service-name=([a-z0-9-]{1,63})/;
 const DESCRIBED = /^(Name|Namespace|IPs?|External IPs|Port|NodePort|Endpoints):\s{1,40}(\S.{0,2000})$/;
 const DESCRIBED_PORT = /^(?:\S{1,63}\s{1,20})?(\d{1,5})\/(TCP|UDP|SCTP)$/;
 
@@ -207,14 +245,17 @@ function fromTable(words: readonly string[], line: number, asked: string | undef
     // before 1.8 without the type; a service without ports has none to tell
     const service = owner(type > 0 ? type - 1 : ports - 3);
     if (service === undefined || (ports < 0 && words[type + 3] !== "<none>")) return undefined;
-    const offered = [words[ports - 2] ?? "", ...(words[ports - 1] ?? "").split(",", MAX_PARTS)].filter((word) => addressFamily(word) !== undefined);
+    const written = type > 0 && words[type] !== "LoadBalancer" ? { external: true } : {};
+    const offered = [{ address: words[ports - 2] ?? "" }, ...(words[ports - 1] ?? "").split(",", MAX_PARTS).map((address) => ({ address, ...written }))].filter(
+      ({ address }) => addressFamily(address) !== undefined,
+    );
     const parts = (words[ports] ?? "").split(",", MAX_PARTS).flatMap((part) => {
       const [, port, nodePort, protocol = ""] = PORT.exec(part) ?? [];
       return port === undefined ? [] : [{ port: Number(port), nodePort, protocol: protocol.toLowerCase() }];
     });
     return {
       nodePorts: parts.flatMap(({ nodePort, protocol }) => (nodePort === undefined ? [] : [{ ...service, protocol, port: Number(nodePort) }])),
-      addresses: parts.flatMap(({ port, protocol }) => offered.map((address) => ({ ...service, address, protocol, port }))),
+      addresses: parts.flatMap(({ port, protocol }) => offered.map((one) => ({ ...service, ...one, protocol, port }))),
       endpoints: [],
     };
   }

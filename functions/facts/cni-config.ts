@@ -87,10 +87,10 @@ export const cniConfig = defineFact({
   ],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
-    const paths = rest.filter((word) => word.startsWith("/")).map((path) => path.replace(/\/+$/, ""));
+    const paths = pathsOf(argv);
     if (paths.length === 0) return undefined;
     const scope = paths.join(" ");
-    if (program === "ls" || program === "dir" || program === "ll") {
+    if (program === "ls" || program === "dir" || program === "ll" || (program === "tree" && paths.length === 1)) {
       // one file's line, or what a shell's `*` leaves out, is no listing of a directory
       const recursive = rest.some((word) => /^(?:-[a-zA-Z]*R|--recursive$)/.test(word));
       // beside other directories each has its name above its entries
@@ -99,6 +99,10 @@ export const cniConfig = defineFact({
       if (!whole && !paths.some((path) => NET_D.test(directoryOf(path)) || BIN.test(directoryOf(path)))) return undefined;
       return { format: "ls", complete: whole, scope: `ls ${scope}`, rank: 2 };
     }
+    if (program === "find" && paths.every((path) => NET_D.test(path)) && rest.includes("-exec"))
+      return rest[rest.indexOf("-exec") + 1] === "cat" && rest.includes("-print")
+        ? { format: "text", complete: true, scope: `text ${scope}`, rank: 1 }
+        : undefined;
     if (program === "find" && paths.every((path) => NET_D.test(path))) {
       return { format: "find", complete: !rest.some((word) => /^-i?name$|^-newer/.test(word)), scope: `ls ${scope}`, rank: 1 };
     }
@@ -106,7 +110,14 @@ export const cniConfig = defineFact({
       const all = rest.some((word) => word === "" || word === "." || word === "^");
       return { format: "prefixed", complete: all, scope: `text ${scope}`, rank: 3 };
     }
-    if (program === "cat" || program === "head" || program === "tail" || program === "more" || program === "less" || program === "bat") {
+    // each line of several files has its name in front
+    if (
+      /^e?grep$/.test(program ?? "") &&
+      /^[.^]?$/.test(rest.find((word) => !/^-[hHsE]{1,4}$/.test(word)) ?? "-") &&
+      paths.every((path) => NET_D.test(directoryOf(path)))
+    )
+      return { format: rest.some((word) => /^-\w{0,3}h/.test(word)) ? "text" : "prefixed", complete: true, scope: `text ${scope}`, rank: 2 };
+    if (SHOWS.test(program ?? "") || (program === "sed" && rest[0] === "-n" && rest[1] === "p")) {
       if (!paths.every((path) => NET_D.test(directoryOf(path)))) return undefined;
       const cut = program === "head" || (program === "tail" && !rest.some((word) => /^-?\+[01]$|^-n\+1$/.test(word)));
       return { format: "text", complete: !cut, scope: `text ${scope}`, rank: cut ? 1 : 2 };
@@ -186,6 +197,17 @@ function named(parts: readonly Part<CniConfig>[]): Part<CniConfig>[] {
 /** Stands for a name that is not known, in the order of the output. */
 const NAMELESS = /^file-(\d{1,6})\.conf$/;
 
+/** Print whole files. */
+const SHOWS = /^(?:cat|head|tail|more|less|bat|batcat|jq|yq)$/;
+
+/** The paths that a command names; a container that was made to look at the node has its files below /host. */
+const pathsOf = (argv: readonly string[]): string[] =>
+  argv
+    .slice(1)
+    .filter((word) => word.startsWith("/"))
+    .map((path) => onNode(path).replace(/\/+$/, "") || "/");
+const onNode = (path: string): string => path.replace(/^\/host(?=\/)/, "");
+
 const directoryOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 const baseOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
@@ -211,23 +233,23 @@ const MISSING_TEXT = /: No such file or directory\s*$/m;
 
 /** Takes a line that says that a path is not there. */
 function missing(found: CniConfig, line: number, content: string): boolean {
-  const path = MISSING.exec(content.trim())?.[1]?.replace(/\/+$/, "");
-  if (path === undefined) return false;
+  const path = onNode(MISSING.exec(content.trim())?.[1] ?? "").replace(/\/+$/, "");
+  if (path === "") return false;
   if (NET_D.test(path)) found.directories.push({ line, directory: path, exists: false, configs: 0 });
   else if (path.endsWith("*") && NET_D.test(directoryOf(path))) found.directories.push({ line, directory: directoryOf(path), configs: 0 });
   return true;
 }
 
+/** What tree draws, and its last line. */
+const BRANCH = /^(?:[├└│|`][─\s│├└|`-]{1,40})(?=\S)/;
+const LEAVES = /^\d{1,6} director(?:y|ies), \d{1,6} files?$/;
 const FRAME = /^(\/[^\s:]{1,300}):$/;
 const LONG = /^[-dlbcps][rwxsStT-]{9}[.+@]?\s/;
 /** Blocks on the disk, before the entries of a long listing. */
 const TOTAL = /^(?:total|insgesamt|итого|total:|合計|总用量|celkem|totaal|razem|totale) [\d.,]{1,12}[KMG]?$/i;
 
 function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, unparsed: UnparsedLines): void {
-  const paths = argv
-    .slice(1)
-    .filter((word) => word.startsWith("/"))
-    .map((path) => path.replace(/\/+$/, "") || "/");
+  const paths = pathsOf(argv);
   for (const { line, text: content } of lines(stderr)) missing(found, line, content);
   let directory = paths.length === 1 ? (paths[0] as string) : "";
   let cut: string | undefined;
@@ -237,10 +259,11 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
   };
   if (exitCode === undefined || exitCode === 0) open(directory, 1);
   for (const { line, text: raw } of lines(text)) {
-    const content = raw.trim();
+    const content = raw.trim().replace(BRANCH, "");
+    if (argv[0] === "tree" && (onNode(content).replace(/\/+$/, "") === directory || LEAVES.test(content))) continue;
     const frame = FRAME.exec(content)?.[1];
     if (frame !== undefined) {
-      directory = frame.replace(/\/+$/, "");
+      directory = onNode(frame).replace(/\/+$/, "");
       open(directory, line);
     } else if (missing(found, line, content)) looked.delete(directory);
     else if (TOTAL.test(content)) {
@@ -248,10 +271,11 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
       if (/[1-9]/.test(content)) cut = directory;
     } else if (!isPrompt(raw)) {
       cut = undefined;
-      const names = LONG.test(content) ? longName(content) : shortNames(content);
+      const row = content.replace(NUMBERS_IN_FRONT, "");
+      const names = LONG.test(row) ? (longName(row) ?? fewerColumns(row)) : shortNames(content);
       if (names === undefined) unparsed.add(line, raw);
       for (const entry of names ?? []) {
-        const path = entry.name.startsWith("/") ? entry.name : `${directory}/${entry.name}`;
+        const path = entry.name.startsWith("/") ? onNode(entry.name) : `${directory}/${entry.name}`;
         addName(found, directoryOf(path), baseOf(path), line, entry.size);
         const seen = looked.get(directoryOf(path));
         if (seen !== undefined && CONFIG.test(path)) seen.configs++;
@@ -282,6 +306,18 @@ function longName(content: string): Entry[] | undefined {
   return content.startsWith("d") ? [] : [{ name, ...(content.startsWith("-") ? { size } : {}) }];
 }
 
+/** Of -i and -s: the inode and the blocks. */
+const NUMBERS_IN_FRONT = /^(?:\d{1,12}\s{1,12}){1,2}(?=[-dlbcps][rwxsStT-]{9})/;
+/** Of -g, -o and -G: without the owner, the group or both. */
+const FEWER =
+  /^[-dlbcps]\S{9,10}\s{1,8}\d{1,6}\s{1,8}(?:[\w.-]{1,40}\s{1,12})?(\d{1,15}(?:[.,]\d)?[KMGT]?)\s{1,8}(?:\d{4}-\d\d-\d\d|[^\s\d]{2,8}\s{1,4}\d{1,2})\s{1,4}[\d:.]{4,20}\s(?:[+-]\d{4}\s)?(\S{1,300})(?: -> .{1,300})?$/;
+
+function fewerColumns(content: string): Entry[] | undefined {
+  const [, size = "", name] = FEWER.exec(content) ?? [];
+  if (name === undefined) return undefined;
+  return content.startsWith("d") ? [] : [{ name, ...(content.startsWith("-") ? { size: sizeOf(size) } : {}) }];
+}
+
 /** "292", and of -h "1.2K". */
 function sizeOf(word: string): number {
   const [, number, unit = ""] = /^(\d{1,15}(?:[.,]\d{1,3})?)([KMGT]?)$/.exec(word) ?? [];
@@ -304,13 +340,13 @@ function readFind(found: CniConfig, { text, argv, stderr }: Input, unparsed: Unp
   for (const { line, text: content } of lines(stderr)) missing(found, line, content);
   let first = 0;
   for (const { line, text: raw } of lines(text)) {
-    const content = raw.trim();
+    // of -ls the name stands at the end
+    const content = onNode(/^\d.{20,200}\s(\/\S{1,400})$/.exec(raw.trim())?.[1] ?? raw.trim());
     if (NET_D.test(content)) first ||= line;
     else if (/^\/\S{1,400}$/.test(content) && NET_D.test(directoryOf(content))) addName(found, directoryOf(content), baseOf(content), line);
     else if (!missing(found, line, content) && !isPrompt(raw)) unparsed.add(line, raw);
   }
-  for (const path of argv.slice(1).filter((word) => word.startsWith("/"))) {
-    const directory = path.replace(/\/+$/, "");
+  for (const directory of pathsOf(argv)) {
     if (found.directories.some((row) => row.directory === directory)) continue;
     const configs = found.files.filter((row) => row.directory === directory && row.config);
     // a directory itself is listed unless only files were asked for
@@ -329,13 +365,17 @@ interface Text {
 
 const PREFIXED = /^(\/[^\s:]{1,300}):(.*)$/s;
 const TITLE = /^==> (\/\S{1,300}) <==$/;
+/** `find … -print -exec cat`, and what `more` frames with colons. */
+const PATH_ALONE = /^(\/[^\s:{}"]{0,300}\/net\.d\/[\w.-]{1,100})$/;
+const COLONS = /^:{10,20}$/;
 
 /** `grep -r`, `head` and `tail` of several files, `cat`. */
 function readTexts(found: CniConfig, { text, argv, view, stderr }: Input, unparsed: UnparsedLines): void {
   for (const { line, text: content } of lines(stderr)) missing(found, line, content);
-  const paths = argv.slice(1).filter((word) => word.startsWith("/"));
+  const paths = pathsOf(argv);
   const texts = new Map<string, Text>();
-  const put = (path: string, line: number, content: string) => {
+  const put = (shown: string, line: number, content: string) => {
+    const path = onNode(shown);
     let known = texts.get(path);
     if (known === undefined) {
       known = { directory: directoryOf(path), file: baseOf(path), lines: [], ended: argv[0] !== "head" };
@@ -345,12 +385,12 @@ function readTexts(found: CniConfig, { text, argv, view, stderr }: Input, unpars
   };
   let current: string | undefined = paths[0] as string;
   // a file's text, without a frame around it
-  let framed = paths.length === 1 && !current.includes("*");
+  let framed = paths.length === 1 && argv[0] !== "find" && !current.includes("*");
   // cat of several files: each top-level object is the next one
   let depth = 0;
   let count = 0;
   for (const { line, text: raw } of lines(text)) {
-    const title = TITLE.exec(raw);
+    const title = TITLE.exec(raw) ?? (depth === 0 ? PATH_ALONE.exec(raw) : null);
     const prefixed = view.format === "prefixed" ? PREFIXED.exec(raw) : null;
     if (title !== null) {
       current = title[1] as string;
@@ -360,6 +400,7 @@ function readTexts(found: CniConfig, { text, argv, view, stderr }: Input, unpars
     else if (view.format === "prefixed" || missing(found, line, raw)) {
       if (view.format === "prefixed" && !missing(found, line, raw) && !isPromptLine(raw)) unparsed.add(line, raw);
     } else if (isPrompt(raw) && depth === 0) continue;
+    else if (COLONS.test(raw)) continue;
     else if (framed) put(current as string, line, raw);
     else {
       if (depth === 0 && !raw.trimStart().startsWith("{")) {

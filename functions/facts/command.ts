@@ -1,3 +1,5 @@
+import { plainKubectl } from "./kubectl-command.ts";
+
 /** A command line as people write it, reduced to the program that printed the output. */
 export interface CommandLine {
   /** Program (base name) and arguments; empty if nothing could be made of it. */
@@ -31,6 +33,11 @@ export function words(commandLine: string): string[] {
     } else if (char === "|" || char === ";" || (char === "&" && commandLine[i + 1] === "&")) {
       if (word !== undefined) result.push(word);
       word = undefined;
+      FALLBACK.lastIndex = i;
+      if (FALLBACK.test(commandLine)) {
+        i = FALLBACK.lastIndex - 1;
+        continue;
+      }
       if (char === "&" || commandLine[i + 1] === char) i++;
       result.push(char);
     } else word = (word ?? "") + char;
@@ -38,6 +45,16 @@ export function words(commandLine: string): string[] {
   if (word !== undefined) result.push(word);
   return result.flatMap((path) => alternatives(path));
 }
+
+/** What a script does where a command fails, so that it goes on (`|| true`, `|| echo none`): no other command's output. */
+const FALLBACK = /\|\|\s{0,8}(?:(?:\/(?:usr\/)?bin\/)?true|:|exit(?: \d{1,3})?|(?:echo|printf)\b[^|;&]{0,200}?)\s{0,8}(?=$|;|&&)/gy;
+
+/** What `|| echo …` at the end of a command line prints where the command fails; "" if there is none, or more than plain words. */
+export const fallbackOf = (command: string): string => (command.includes("||") ? (SAID_INSTEAD.exec(command)?.[2] ?? "").trim() : "");
+const SAID_INSTEAD = /\|\|\s{0,8}echo\s{1,8}(["']?)([^"'|;&$`<>\\]{1,200})\1\s{0,8}$/;
+
+/** True if the command line says what to do where the command fails: that it printed nothing may be that. */
+export const isHushed = (command: string): boolean => command.includes("||");
 
 const ALTERNATIVES = /^(\/[\w./*-]{0,200})\{([\w.*-]{1,40}(?:,[\w.*-]{0,40}){1,20})\}([\w./*{},-]{0,200})$/;
 
@@ -133,8 +150,8 @@ export function commandLine(command: string | readonly string[]): CommandLine {
   for (let step = 0; step < 16 && rest.length > 0; step++) {
     const program = baseName(rest[0] as string);
     if (/^[A-Za-z_][A-Za-z0-9_]*=/.test(rest[0] as string)) rest = rest.slice(1);
-    else if ((program === "sh" || program === "bash") && rest[1] === "-c" && rest[2] !== undefined) {
-      const inner = commandLine(rest[2]);
+    else if (SHELLS.test(program) && scriptOf(rest) !== undefined) {
+      const inner = commandLine(scriptOf(rest) as string);
       return { argv: inner.argv, filtered: filtered || inner.filtered, sorted: sorted || inner.sorted, foreign: foreign || inner.foreign };
     } else if (program === "ip" && rest[1] === "netns" && rest[2] === "exec") {
       foreign = true;
@@ -143,25 +160,32 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
       foreign = foreign || target !== "1";
       rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
-    } else if (program === "microk8s.kubectl" || program === "kubectl.sh") rest = ["kubectl", ...rest.slice(1)];
+    } else if (KUBECTLS.has(program)) rest = ["kubectl", ...rest.slice(1)];
     // the short name that its manual suggests
     else if (program === "k" && /^(?:get|describe|logs|exec|debug|-n|-nkube-system|--namespace(?:=.{1,63})?)$/.test(rest[1] ?? ""))
       rest = ["kubectl", ...rest.slice(1)];
-    // tools that bring their own kubectl
-    else if (BUNDLES.has(program) && rest[1] === "kubectl") rest = ["kubectl", ...rest.slice(rest[2] === "--" ? 3 : 2)];
+    // tools that bring their own kubectl, and crictl
+    else if (BUNDLES.has(program) && /^(?:kubectl|crictl)$/.test(rest[1] ?? "")) rest = [rest[1] as string, ...rest.slice(rest[2] === "--" ? 3 : 2)];
+    else if (program === "kubectl" && rest[1] === "calico") rest = ["calicoctl", ...rest.slice(2)];
+    else if (/^calicoctl-linux-\w{1,10}$/.test(program)) rest = ["calicoctl", ...rest.slice(1)];
+    // whom to ask, in front of what is asked
+    else if (AGENT_CLIENTS.has(program) && rest[1]?.startsWith("-") === true && afterOptions(rest, AGENT_VALUES).length > 0)
+      rest = [rest[0] as string, ...afterOptions(rest, AGENT_VALUES)];
     // kubectl-aks, formerly kubectl-az: `kubectl aks run-command "ip route" --node n1`
     else if (program === "kubectl" && /^(?:aks|az)$/.test(rest[1] ?? "") && rest[2] === "run-command" && rest[3] !== undefined) rest = ["sh", "-c", rest[3]];
     else if (CONTAINER_TOOLS.has(program)) {
       const inner = insideContainer(rest);
-      if (inner === undefined) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
+      if (inner === undefined) return { argv: plainKubectl([program, ...rest.slice(1)]), filtered, sorted, foreign };
       foreign = foreign || !inner.node;
       rest = inner.argv;
     } else if (program === "watch") {
       const watched = afterOptions(rest, ["-n", "--interval"]);
       // it hands what it is given to a shell
       rest = watched.length === 0 ? [] : ["sh", "-c", watched.join(" ")];
-    } else if (program === "ssh" || (program === "minikube" && rest[1] === "ssh")) {
-      const remote = program === "ssh" ? afterOptions(rest, SSH_VALUES).slice(1) : afterOptions(rest.slice(1), MINIKUBE_VALUES);
+    } else if (program === "ssh" || ((program === "minikube" || program === "tsh") && rest[1] === "ssh")) {
+      // Teleport's tsh has the options of ssh
+      const toHost = program === "tsh" ? rest.slice(1) : rest;
+      const remote = program === "minikube" ? afterOptions(rest.slice(1), MINIKUBE_VALUES) : afterOptions(toHost, SSH_VALUES).slice(1);
       if (remote.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       // the far end's shell splits the words once more
       rest = remote.length === 1 ? ["sh", "-c", remote[0] as string] : remote[0] === "--" ? remote.slice(1) : remote;
@@ -199,13 +223,30 @@ export function searchOf(command: string | readonly string[]): string | undefine
 }
 
 /** Pipes in which no line is lost or moved. */
-const HARMLESS = /^(?:\| (?:jq \.|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t) ?)+$/;
+const HARMLESS = /^(?:\| (?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t) ?)+$/;
 
 /** Pipes behind which the lines do not stand in the order in which they were printed. */
 const ORDERING = new Set(["sort", "tac", "shuf"]);
 
-const BUNDLES = new Set(["microk8s", "minikube", "k0s", "k8s", "rke2"]);
-const CONTAINER_TOOLS = new Set(["kubectl", "oc", "k3s", "crictl", "docker", "podman", "nerdctl"]);
+const AGENT_CLIENTS = new Set(["cilium", "cilium-dbg", "calicoctl", "hubble", "crictl", "nerdctl"]);
+const AGENT_VALUES = [
+  "-H",
+  "--host",
+  "-c",
+  "--config",
+  "--context",
+  "-n",
+  "--namespace",
+  "--kubeconfig",
+  "--helm-release-name",
+  "--server",
+  "-l",
+  "--log-level",
+];
+AGENT_VALUES.push("-r", "--runtime-endpoint", "-i", "--image-endpoint", "-t", "--timeout", "-a", "--address");
+const KUBECTLS = new Set(["microk8s.kubectl", "kubectl.sh", "kubectl.exe", "kubecolor"]);
+const BUNDLES = new Set(["microk8s", "minikube", "k0s", "k3s", "k8s", "rke2"]);
+const CONTAINER_TOOLS = new Set(["kubectl", "oc", "crictl", "docker", "podman", "nerdctl"]);
 /** Options of these tools, and of ssh, with a value in the next word. */
 const CONTAINER_VALUES = ["-n", "-c", "-f", "-u", "-w", "-e", "-r", "-H", "-l", "--namespace", "--container", "--context", "--kubeconfig", "--cluster"];
 CONTAINER_VALUES.push("--user", "--workdir", "--env", "--runtime-endpoint", "--config", "--host", "--image", "--profile", "--target", "--as", "--server", "-s");
@@ -215,8 +256,9 @@ const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J"];
 /** Of `minikube ssh`, where -n names the node. */
 const MINIKUBE_VALUES = [...SSH_VALUES, "-n"];
 
-const REMOTE_TOOLS = new Set(["ansible", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl"]);
+const REMOTE_TOOLS = new Set(["ansible", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl", "limactl", "colima"]);
 
+const LIMA_VALUES = ["--workdir", "--shell"];
 const TALOS_VALUES = ["-n", "--nodes", "-e", "--endpoints", "--talosconfig", "--context", "--cluster"];
 
 /**
@@ -241,6 +283,8 @@ function onMachine(argv: readonly string[]): string[] | undefined {
     if (verb === "dmesg") return ["dmesg"];
     return (verb === "read" || verb === "cat") && files.length > 0 ? ["cat", ...files] : undefined;
   }
+  if (program === "limactl" && words[0] === "shell") return afterOptions(argv.slice(1), LIMA_VALUES).slice(1);
+  if (program === "colima" && words[0] === "ssh") return words.includes("--") ? words.slice(words.indexOf("--") + 1) : undefined;
   if (program === "gcloud" || program === "vagrant") return words.includes("ssh") ? shell(optionValue(argv, "--command", "-c")) : undefined;
   // containers of LXD and Incus are machines with an init of their own
   const end = words.indexOf("--");
@@ -272,11 +316,10 @@ const AGENT_TOOLS = new Set([
  * Undefined if it is another subcommand (`kubectl logs`).
  */
 function insideContainer(argv: readonly string[]): { argv: string[]; node: boolean } | undefined {
-  const first = argv[0]?.endsWith("k3s") === true ? argv.slice(1) : argv;
-  const start = afterOptions(first, CONTAINER_VALUES);
+  const start = afterOptions(argv, CONTAINER_VALUES);
   const verb = start[0];
   // a plug-in of kubectl that opens a shell of the node
-  if (verb === "run" && ENGINES.has(baseName(first[0] ?? ""))) return onHostNetwork(start);
+  if (verb === "run" && ENGINES.has(baseName(argv[0] ?? ""))) return onHostNetwork(start);
   if (verb === "node-shell" && argv.includes("--")) return { argv: argv.slice(argv.indexOf("--") + 1), node: true };
   if (verb !== "exec" && verb !== "debug" && verb !== "rsh") return undefined;
   const target = afterOptions(start, CONTAINER_VALUES);
@@ -331,6 +374,14 @@ function isKept(argv: readonly string[]): boolean {
     const target = file === "" ? (argv[i + 1] ?? "&") : file;
     return !target.startsWith("&") && target !== "/dev/null";
   });
+}
+
+const SHELLS = /^(?:ba|da|a|z|k)?sh$/;
+
+/** What a shell is told to run: `sh -c '…'`, `bash -lc '…'`, `bash --login -x -c '…'`. */
+function scriptOf(argv: readonly string[]): string | undefined {
+  const at = argv.findIndex((word, i) => i > 0 && !/^(?:--login|--noprofile|--norc|-[abd-z]{1,4})$/.test(word));
+  return /^-[a-z]{0,4}c$/.test(argv[at] ?? "") ? argv[at + 1] : undefined;
 }
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -85,7 +85,8 @@ const COUNTERS = Object.keys(counters) as Counter[];
 const CPU_LINE = /^cpu=(\d{1,5})\s+(\S.*)$/;
 const WORD = /^([a-z_]{2,20}|\(null\))=(\d{1,15})$/;
 const VERTICAL = /^([a-z_]{2,20}|\(null\))\s+(\d{1,15})$/;
-const HEX_ROW = /^[0-9a-f]{8}(?:\s{1,4}[0-9a-f]{8}){10,24}$/;
+// `| column -t` widens the gaps
+const HEX_ROW = /^[0-9a-f]{8}(?:\s{1,16}[0-9a-f]{8}){10,24}$/;
 const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/stat\/(?:nf|ip)_conntrack$/;
 
 export const conntrackStats = defineFact({

@@ -1,5 +1,6 @@
 import type { Capture, Output } from "./capture.ts";
 import { commandLine } from "./command.ts";
+import { isPrompt } from "./paste.ts";
 
 /** These end every line that they print. (A file that `cat` shows, or what `curl` gets, may end without.) */
 const LINE_BY_LINE =
@@ -17,9 +18,15 @@ export function cutInside(capture: Capture): ReadonlySet<number> {
   if (kept < OTHERS) return found;
   for (const [i, output] of capture.outputs.entries()) {
     const { text } = output;
-    if (text !== "" && !text.endsWith("\n") && !/^\s{0,400}[[{]/.test(text) && isLineByLine(output)) found.add(i);
+    if (text !== "" && !text.endsWith("\n") && !/^\s{0,400}[[{]/.test(text) && isLineByLine(output) && !endsInPrompt(text)) found.add(i);
   }
   return found;
+}
+
+/** The terminal's next prompt, with nothing behind it: the output before it has ended. A sign alone may be the half of a comment. */
+function endsInPrompt(text: string): boolean {
+  const last = text.slice(text.lastIndexOf("\n") + 1);
+  return last.length < 200 && /[@\]:~].{0,120}[#$%❯➜] ?$/.test(last) && isPrompt(last);
 }
 
 function isLineByLine({ argv, command }: Output): boolean {

@@ -20,7 +20,9 @@ const DuplicateRule = z.object({
   /** How many there are, at least {@link MIN_COUNT}. */
   count: z.int(),
 });
-const DuplicateRules = z.object({ rows: z.array(DuplicateRule) });
+/** Rules that look alike in a listing that leaves the interfaces out: they may be one rule again and again, or one for each interface. */
+const Alike = z.object({ line: z.int(), chain: z.string(), count: z.int() });
+const DuplicateRules = z.object({ rows: z.array(DuplicateRule), alike: z.array(Alike) });
 type DuplicateRules = z.infer<typeof DuplicateRules>;
 
 /** Fewer are common: tools that insert a rule at each start do so a few times. */
@@ -63,14 +65,19 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
   derive({ iptables, nft, "line-count": counts }: Sources) {
     const all = iptables?.rows ?? [];
     const rows: DuplicateRules["rows"] = (counts?.rows ?? []).flatMap(counted);
+    const alike: DuplicateRules["alike"] = [];
     const starts = chainStarts(all);
     for (const [i, start] of starts.entries()) {
       const end = starts[i + 1] ?? start;
       // nearly all chains of kube-proxy are too short; `uniq -c` counts every line
-      if (end - start >= MIN_COUNT || all[start]?.copies !== undefined) for (const row of repeated(all.slice(start, end))) rows.push(row);
+      if (end - start < MIN_COUNT && all[start]?.copies === undefined) continue;
+      const chain = all.slice(start, end);
+      for (const row of repeated(chain.filter(showsAll))) rows.push(row);
+      for (const { line, output, chain: name, count } of repeated(chain.filter((row) => !showsAll(row))))
+        alike.push({ line, chain: name, count, ...present({ output }) });
     }
     rows.push(...ofNft(nft?.rows ?? []));
-    return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS) };
+    return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS), alike: alike.slice(0, MAX_ROWS) };
   },
 });
 
@@ -112,10 +119,9 @@ function counted(row: Row & Counted): DuplicateRules["rows"] {
 }
 
 /** Of the rules of one chain those that stand in it often enough. */
-function repeated(chain: readonly IptablesRow[]): DuplicateRules["rows"] {
+function repeated(chain: readonly IptablesRow[]): (DuplicateRules["rows"][number] & Row)[] {
   const seen = new Map<string, { readonly row: IptablesRow; count: number }>();
   for (const row of chain) {
-    if (!showsAll(row)) continue;
     const known = seen.get(row.spec);
     if (known === undefined) seen.set(row.spec, { row, count: row.copies ?? 1 });
     else known.count += row.copies ?? 1;
@@ -129,6 +135,16 @@ function repeated(chain: readonly IptablesRow[]): DuplicateRules["rows"] {
     });
 }
 
-/** `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike; those with a comment are told apart by it. */
-const showsAll = ({ spec, packets, comment }: IptablesRow): boolean =>
-  spec.startsWith("-") || spec.startsWith("! -") || packets !== undefined || (comment !== undefined && comment !== "");
+/**
+ * `iptables -L` without `-v` leaves the interfaces out, so that different rules look alike; those with a comment are told apart by it, and those of NodeLocal DNSCache
+ * are for no interface.
+ */
+const showsAll = ({ spec, packets, comment, source, destination, sourcePort, destinationPort }: IptablesRow): boolean =>
+  spec.startsWith("-") ||
+  spec.startsWith("! -") ||
+  packets !== undefined ||
+  (comment !== undefined && comment !== "") ||
+  ((sourcePort === "53" || destinationPort === "53") && [source, destination].some((address) => LOCAL_CACHE.test(address ?? "")));
+
+/** The address of NodeLocal DNSCache, as kubeadm's and kubespray's manifests have it. */
+const LOCAL_CACHE = /^169\.254\.2[05]\.10\/32$/;

@@ -40,6 +40,14 @@ function everyTable(argv: readonly string[]): readonly ("ipv4" | "ipv6")[] {
 
 /** The family of which a command lists the default routes of table main and nothing else. */
 function askedDefault(argv: readonly string[], search: string | undefined): "ipv4" | "ipv6" | undefined {
+  const [program, ...options] = argv;
+  // `route -n | grep ^0.0.0.0`, `netstat -rn | grep ^0.0.0.0`
+  if (
+    search !== undefined &&
+    OLD_SEARCH.test(search) &&
+    ((program === "route" && options.join() === "-n") || (program === "netstat" && /^-(?:rn|nr)$/.test(options.join())))
+  )
+    return "ipv4";
   const command = ipCommand(argv);
   if (command?.object !== "route" || command.json) return undefined;
   const [only, ...more] = command.filters;
@@ -47,6 +55,7 @@ function askedDefault(argv: readonly string[], search: string | undefined): "ipv
   return asked && more.length === 0 ? (command.family ?? (only === "::/0" ? "ipv6" : "ipv4")) : undefined;
 }
 const DEFAULT = /^(?:default|0\.0\.0\.0\/0|::\/0)$/;
+const OLD_SEARCH = /^\^?0(?:\\?\.0){3}$/;
 const SEARCH = /^["']?\^?default["']?$/;
 
 export const emptyTable = defineFact({

@@ -55,6 +55,8 @@ export interface Input {
   readonly stderr: string;
   /** When the command began, as far as the capture tells: seconds since 1970. What turns the times of log lines into ages. */
   readonly startedAt?: number | undefined;
+  /** Seconds east of UTC of the node's clock, where the time of the capture has an offset. */
+  readonly zone?: number;
   /** True if a collector ran the command and noted when; false if a person may have pasted its output later. */
   readonly live?: boolean;
   /** True if `startedAt` is the time of this output although nobody noted when the command began: the capture has several and says when they were taken. */

@@ -10,6 +10,7 @@ import { isCalled } from "./node-name.ts";
  *     flannel.alpha.coreos.com/public-ip: 10.20.0.12
  *     projectcalico.org/IPv4Address: 10.20.0.12/24
  *     projectcalico.org/VXLANTunnelMACAddr: 66:0d:18:52:c9:7e
+ *     {"PublicIP":"10.20.0.12","BackendType":"vxlan","BackendData":{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}}      (flannel's own etcd)
  */
 const Annotation = z.object({
   line: z.int(),
@@ -19,6 +20,8 @@ const Annotation = z.object({
   mac: z.string(),
   /** Address of the node, where its annotation was printed, too. */
   address: z.string().optional(),
+  /** True if that address stands in a column of a table: which of the node's it is, its heading alone tells. */
+  column: z.boolean().optional(),
   /** Whose it is, where the command names one node (`kubectl get node wk-1 -o yaml`) or a description begins with its name. */
   node: z.string().optional(),
   /** True if that is what the node of the capture is called, false if that is called otherwise; absent where it is not known whose it is. */
@@ -35,6 +38,9 @@ const IN_TABLE = /^([a-z0-9][a-z0-9.-]{0,252})\s/;
 const ADDRESS_IN_TABLE = /\s(\d{1,3}(?:\.\d{1,3}){3})(?=\s|$)/;
 const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
+/** Where flannel keeps its own etcd, each subnet is one value, and the address stands in front of the hardware address. */
+const SUBNETS = /\/network\/subnets\//;
+const ADDRESS_IN_ETCD = /"PublicIP"\s{0,3}:\s{0,3}"([0-9.]{7,15})"/;
 /** Options of kubectl with a value in the next word. */
 const VALUES = /^(?:-[onlLf]|--(?:output|namespace|selector|field-selector|context|kubeconfig|template|sort-by|label-columns))$/;
 /** All annotations of a node may stand in one line (`-o jsonpath='{.metadata.annotations}'`, `jq -c`): each begins with its name. */
@@ -50,6 +56,8 @@ export const flannelAnnotation = defineFact({
   title: "Hardware addresses of flannel's and Calico's devices as the cluster has them (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
+    if (argv[0] === "etcdctl" && argv.includes("get") && argv.some((word) => SUBNETS.test(word)))
+      return { format: "annotations", complete: true, scope: argv.find((word) => SUBNETS.test(word)) ?? "", rank: 1 };
     if (!/^(?:kubectl|oc|k3s|microk8s)$/.test(argv[0] ?? "")) return undefined;
     const at = argv.findIndex((word, i) => i > 0 && (word === "get" || word === "describe"));
     const kind = argv.find((word, i) => i > at && !word.startsWith("-") && !VALUES.test(argv[i - 1] ?? ""));
@@ -76,14 +84,18 @@ export const flannelAnnotation = defineFact({
       node = DESCRIBED.exec(content)?.[1] ?? node;
       const row = table && mac !== undefined ? IN_TABLE.exec(whole) : null;
       if (row !== null) node = row[1];
-      const inTable = row === null || content !== whole ? undefined : ADDRESS_IN_TABLE.exec(content)?.[1];
+      const inTable = row === null || content !== whole ? ADDRESS_IN_ETCD.exec(content)?.[1] : ADDRESS_IN_TABLE.exec(content)?.[1];
       const v6Device = content.includes("backend-v6-data") || (asksForV6 && !content.includes("backend-data"));
       if (mac !== undefined)
         rows.push({
           line,
           interface: ofCalico ? "vxlan.calico" : `flannel${v6Device ? "-v6" : ""}.${NETWORK.exec(content)?.[1] ?? "1"}`,
           mac,
-          ...(ofCalico && calico !== undefined ? { address: calico } : inTable === undefined ? {} : { address: inTable }),
+          ...(ofCalico && calico !== undefined
+            ? { address: calico }
+            : inTable === undefined
+              ? {}
+              : { address: inTable, ...(row === null ? {} : { column: true }) }),
           ...(node === undefined ? {} : { node }),
           ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
         });

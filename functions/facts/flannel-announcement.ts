@@ -33,6 +33,8 @@ const Peer = z.object({
   /** To which the forwarding database of this node sends for that node. */
   tableMac: z.string(),
   tableLine: z.int(),
+  /** Where the MAC agrees and the forwarding database has it at another address. */
+  tableAddress: z.string().optional(),
 });
 const Announcements = z.object({ rows: z.array(Announcement), peers: z.array(Peer) });
 type Announcements = z.infer<typeof Announcements>;
@@ -40,7 +42,7 @@ type Announcements = z.infer<typeof Announcements>;
 type Entry = Row & { readonly interface: string; readonly mac?: string };
 interface Sources {
   readonly link?: { rows: readonly Entry[]; vxlans?: readonly { local?: string }[] };
-  readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; own?: boolean })[] };
+  readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; column?: boolean; own?: boolean })[] };
   readonly neighbor?: { rows: readonly (Entry & { readonly address: string; readonly state?: string })[] };
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
   readonly address?: { rows: readonly (Row & { address: string; interface: string })[] };
@@ -99,9 +101,14 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     for (const row of told) {
       if (row.address === undefined || row.own === true || own.has(row.address)) continue;
       const entries = (fdb?.rows ?? []).filter((other) => other.interface === row.interface && other.destination === row.address && other.mac !== undefined);
-      const [entry] = entries;
-      if (entry?.mac === undefined || entries.some((other) => other.mac === row.mac)) continue;
-      peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, tableLine: entry.line });
+      if (entries.some((other) => other.mac === row.mac)) continue;
+      // what the annotation's MAC is sent to; of flannel, whose annotation has the address that its tunnels use
+      const moved = (fdb?.rows ?? []).find((other) => other.interface === row.interface && other.mac === row.mac && other.destination !== undefined);
+      const comparable = FLANNEL.test(row.interface) && row.column !== true && moved?.destination?.includes(":") === row.address.includes(":");
+      const entry = entries[0] ?? (comparable ? moved : undefined);
+      if (entry?.mac === undefined) continue;
+      const elsewhere = entry === moved ? { tableAddress: entry.destination } : {};
+      peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, tableLine: entry.line, ...elsewhere });
     }
     return { rows, peers };
   },

@@ -101,7 +101,9 @@ export const formerCni = defineDerivedFact<FormerCni>({
     const gone = devices.filter((row) => row.main && row.up && isGone(row.cni));
     const main = (values.route?.rows ?? []).filter((row) => row.table === "main" && row.type === "unicast");
     // tunl0 is on every node with the module ipip: only Calico's routes make it one of Calico's devices
-    const tunl = (row: Route): boolean => row.interface === "tunl0" && row.protocol === "bird" && isGone("calico") && !running.has("kube-router");
+    // (`route -n`, with the flag U, does not tell who made them)
+    const byBird = (row: Route): boolean => row.protocol === "bird" || (row.protocol === undefined && row.flags.includes("U"));
+    const tunl = (row: Route): boolean => row.interface === "tunl0" && byBird(row) && isGone("calico") && !running.has("kube-router");
     const isRouted = (row: Route): boolean =>
       row.gateway !== undefined &&
       !row.flags.includes("linkdown") &&

@@ -40,13 +40,19 @@ const HostPort = z.object({
  *     blackhole 10.42.9.0/26 proto 80
  */
 const Unrouted = z.object({ line: z.int(), address: z.string(), prefix: z.string() });
-const HostPorts = z.object({ rows: z.array(HostPort), unrouted: z.array(Unrouted) });
+/** An address of a mapping that none of the pods has, of a list of all of them: of the list's pod that is on this node, in the same /24. */
+const Unlisted = z.object({ line: z.int(), address: z.string() });
+const HostPorts = z.object({ rows: z.array(HostPort), unrouted: z.array(Unrouted), unlisted: z.array(Unlisted) });
 type HostPorts = z.infer<typeof HostPorts>;
 
 interface Sources {
   readonly iptables?: Iptables;
   readonly nft?: Nft;
   readonly route?: { readonly rows: readonly (Route & Row)[] };
+  readonly "cluster-pod"?: {
+    readonly rows: readonly (Row & { status: string; address?: string; own?: boolean; cut?: boolean })[];
+    readonly listings: readonly { own?: boolean; node?: string }[];
+  };
 }
 
 /** A node has a port once for each protocol and address. */
@@ -57,17 +63,37 @@ const ENDPOINT = /^\[?([\da-fA-F.:]{2,45}?)\]?:(\d{1,5})$/;
 export const hostPort = defineDerivedFact<HostPorts>({
   id: "host-port",
   title: "Ports of the host that lead to pods",
-  from: ["iptables", "nft", "route"],
-  optional: ["nft", "route"],
-  inPart: ["route"],
+  from: ["iptables", "nft", "route", "cluster-pod"],
+  optional: ["nft", "route", "cluster-pod"],
+  inPart: ["route", "cluster-pod"],
   schema: HostPorts,
-  derive({ iptables, nft, route }: Sources, whole) {
+  derive({ iptables, nft, route, "cluster-pod": pods }: Sources, whole) {
     const rows = [...ofKubenet(iptables), ...ofNftables(nft)].slice(0, MAX_ROWS);
     const plugins = (iptables?.rows ?? []).filter((row) => row.chain.startsWith("CNI-DN-") && row.target === "DNAT");
     const addresses = [...rows.map((row) => row.address), ...plugins.flatMap((row) => ENDPOINT.exec(row.toDestination ?? "")?.[1] ?? [])];
-    return { rows, unrouted: whole.has("route") ? unroutedOf(new Set(addresses.slice(0, MAX_ROWS)), route?.rows ?? []) : [] };
+    const mapped = new Set(addresses.slice(0, MAX_ROWS));
+    return { rows, unrouted: whole.has("route") ? unroutedOf(mapped, route?.rows ?? []) : [], unlisted: unlistedOf(mapped, pods) };
   },
 });
+
+/** Containers beside the cluster (podman, nerdctl) have ports of the host, too: only addresses of a /24 in which this node has a pod. IPv4 alone, as a list shows one address. */
+function unlistedOf(addresses: ReadonlySet<string>, pods: Sources["cluster-pod"]): HostPorts["unlisted"] {
+  const { rows = [], listings = [] } = pods ?? {};
+  // where nobody knows what the node is called, any of them may be its own
+  const named = rows.some((row) => row.own !== undefined);
+  const own = rows.filter((row) => row.own ?? !named);
+  // one that has no address yet may get this one
+  const unknown =
+    rows.some((row) => row.cut === true) || own.some((row) => row.address === undefined && !/^(?:Completed|Succeeded|Failed|Error|Evicted)$/.test(row.status));
+  if (unknown || !listings.some((row) => row.node === undefined || row.own === true)) return [];
+  const given = new Set(rows.map((row) => row.address));
+  return [...addresses].flatMap((address) => {
+    const beside = given.has(address)
+      ? undefined
+      : own.find((row) => row.status === "Running" && within(row.address ?? "", `${address.replace(/\.\d{1,3}$/, ".0")}/24`));
+    return beside === undefined || !/^\d{1,3}(?:\.\d{1,3}){3}$/.test(address) ? [] : [{ ...placed(beside), address }];
+  });
+}
 
 function unroutedOf(addresses: ReadonlySet<string>, routes: readonly (Route & Row)[]): HostPorts["unrouted"] {
   const blocks = routes.filter((row) => row.type === "blackhole" && row.table === "main" && /\/(?:2[0-9]|1(?:1[6-9]|2[0-7]))$/.test(row.prefix));

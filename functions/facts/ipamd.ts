@@ -4,7 +4,7 @@ import { defineFact, type Input, lines, mergeParts, type Part, UnparsedLines, ty
 import { asInteger, asString } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
 import { unitOfPath } from "./log-unit.ts";
-import { withoutPrompts } from "./paste.ts";
+import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
 
 /**
@@ -91,7 +91,7 @@ export const ipamd = defineFact({
     if (input.view.format === "subnets") return new UnparsedLines().with(fromSubnets(input));
     const unparsed = new UnparsedLines();
     const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [], subnets: [] };
-    const text = withoutPrompts(input.text);
+    const text = answerOf(input.text);
     const oneLine = !text.trim().includes("\n");
     for (const member of jsonMembers(text, unparsed)) {
       if (input.view.format === "enis") continue;

@@ -1,4 +1,5 @@
 import { COUNTER, counter, type IptablesRow, type Names, protocolName, setDestination, setMark, setSource, xmark } from "./iptables-row.ts";
+import { numbered } from "./service-name.ts";
 
 const SPACE = 32;
 
@@ -185,7 +186,8 @@ function readDetails(text: string, start: number, row: IptablesRow, names: Names
   }
 }
 
-function setPort(row: IptablesRow, side: string, ports: string, negated: boolean): void {
+function setPort(row: IptablesRow, side: string, printed: string, negated: boolean): void {
+  const ports = numbered(printed);
   if (side.startsWith("d")) {
     row.destinationPort = ports;
     if (negated) row.destinationPortNegated = true;

@@ -30,7 +30,14 @@ export function merge(given: readonly Part<Iptables>[]): Iptables {
   const value = choose(views, twice);
   const programs = samples.filter((part) => part.complete).flatMap((part) => part.value.programs);
   for (const part of samples.length > 0 ? parts : []) if (part.sample === 2) addDeltas(value, part.value);
-  const nameOf = (family: Family): Backend => (versionOf(views, family) === "unknown" ? unnamedBackend(views, family) : aliasOfUnnamed(views, family));
+  const nameOf = (family: Family): Backend => {
+    if (versionOf(views, family) !== "unknown") return aliasOfUnnamed(views, family);
+    const told = unnamedBackend(views, family);
+    if (told !== "unknown") return told;
+    const other = otherThanNamed(views, family);
+    // nft's own listing shows all of it: these rules are nft's, whoever else may have such
+    return other === "unknown" && translated(views, family) && aliasOfUnnamed(views, family) === "nft" ? "nft" : other;
+  };
   const unnamed = { ipv4: nameOf("ipv4"), ipv6: nameOf("ipv6") };
   const isUnnamed = ({ family, backend }: Of): boolean => backend === "unknown" && unnamed[family] !== "unknown";
   const { chains, rows } = value.chains.some(isUnnamed) ? withBackend(value, isUnnamed, ({ family }) => unnamed[family]) : value;
@@ -112,7 +119,29 @@ function aliasOfUnnamed(views: readonly Settled[], family: Family): Backend {
     const known = content(views, family, backend);
     if (shown.size > 0 && known.size > 0 && [...shown].every((entry) => known.has(entry))) return backend;
   }
-  return versionOf(views, family);
+  const other = otherThanNamed(views, family);
+  return other === "unknown" ? versionOf(views, family) : other;
+}
+
+const translated = (views: readonly Settled[], family: Family): boolean =>
+  views.some(({ chains }) => chains.some((chain) => chain.family === family && chain.translated === true));
+
+/** Fewer entries than this prove nothing: rules come and go between two commands. */
+const MIN_OTHER = 5;
+
+/** The backend of the program that does not name it, where a program that names its own showed the same tables to their ends, and most of this is not in them. */
+function otherThanNamed(views: readonly Settled[], family: Family): Backend {
+  const shown = [...content(views, family, "unknown")];
+  for (const [backend, other] of [["legacy", "nft"] as const, ["nft", "legacy"] as const]) {
+    const known = content(views, family, backend);
+    const listings = views.filter(({ scope }) => scope.split(" ").length <= 2);
+    const whole = listings.flatMap(({ chains }) => chains.filter((chain) => chain.family === family && chain.backend === backend));
+    const tables = new Set(whole.map(({ table }) => table).filter((table) => whole.every((chain) => chain.table !== table || chain.complete)));
+    const comparable = shown.filter((entry) => tables.has(entry.slice(0, entry.indexOf(" "))));
+    const strange = comparable.filter((entry) => !known.has(entry)).length;
+    if (known.size > 0 && strange >= MIN_OTHER && strange * 2 > comparable.length) return other;
+  }
+  return "unknown";
 }
 
 /** What the program's version says of it. Behind what its outputs show: somebody may have asked another one, of a container. */
@@ -164,7 +193,8 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
       for (const chain of view.chains) {
         if (!shows(chain)) continue;
         const key = keyOf(chain.backend, chain.table, chain.name);
-        const counters = chain.rules === 0 || counted.has(`${chain.table} ${chain.name}`);
+        // nft's listing is the poorer reading of a chain that iptables itself showed to its end
+        const counters = chain.translated !== true && (chain.rules === 0 || counted.has(`${chain.table} ${chain.name}`));
         const rising = counters && twice.has(view.scope);
         const score =
           (chain.complete ? 1e12 : 0) +

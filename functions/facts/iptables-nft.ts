@@ -57,6 +57,9 @@ export function asSaved(text: string, family: Family): string {
 const VERDICTS = new Set(["accept", "drop", "return", "queue"]);
 const PROTOCOLS = new Set(["tcp", "udp", "udplite", "sctp", "dccp"]);
 
+/** Words of a mark that goes from the packet to its connection, or back: `ct mark set meta mark and 0xffff`. */
+const CONNECTION_MARK = /^(?:ct|meta|mark|set|and|or|xor|[&|^]|0x[0-9a-f]{1,8}|\d{1,10})$/;
+
 /** One rule as `[packets:bytes] -A CHAIN …`. */
 function rule(chain: string, line: string): string {
   const closed = line.split("{").length === line.split("}").length && line.split('"').length % 2 === 1;
@@ -115,6 +118,9 @@ function rule(chain: string, line: string): string {
       const value = next();
       if (value.startsWith("{")) opaque.push(word, value);
       else option(word.startsWith("i") ? "-i" : "-o", bare(value).replace(/\*$/, "+"), negated);
+    } else if ((word === "ct" && words[at] === "mark" && words[at + 1] === "set") || (word === "mark" && words[at] === "set" && words[at + 1] === "ct")) {
+      while (CONNECTION_MARK.test(words[at] ?? "")) at++;
+      action = `-j CONNMARK --${word === "ct" ? "save" : "restore"}-mark`;
     } else if (word === "mark" && words[at] === "set") {
       const from = ++at;
       while (/^(?:meta|mark|and|or|xor|[&|^]|0x[0-9a-f]{1,8}|\d{1,10})$/.test(words[at] ?? "")) at++;
@@ -152,6 +158,7 @@ function rule(chain: string, line: string): string {
       const kind = word === "xt" ? next() : "";
       const name = bare(next()).replace(/^xt_/, "");
       if (kind === "target" || /^[A-Z]/.test(name)) action = `-j ${name}`;
+      else if (name === "tcp" || name === "udp") opaque.push(`xt_${name}`);
       else if (name !== "comment") option("-m", name, false);
     } else if (word === "#") break;
     else if (word === "comment") comment = bare(next());

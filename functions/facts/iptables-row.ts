@@ -72,7 +72,7 @@ const IptablesRow = z.object({
   toDestination: z.string().optional(),
   /** Of SNAT. */
   toSource: z.string().optional(),
-  /** `80`, `30000:32767`, `53,5353`; a service name where `-L` without `-n` printed one. */
+  /** `80`, `30000:32767`, `53,5353`; where `-L` without `-n` printed a name that few know, that name. */
   sourcePort: z.string().optional(),
   sourcePortNegated: z.boolean(),
   destinationPort: z.string().optional(),

@@ -9,6 +9,7 @@ import { readSorted } from "./iptables-sorted.ts";
 import { Reader } from "./iptables-text.ts";
 import { listedTwice } from "./iptables-twice.ts";
 import { listing } from "./nft.ts";
+import { inWords } from "./nft-numeric.ts";
 import { isPrompt } from "./paste.ts";
 import { cutAt, isLineCount, takesParts } from "./pipe.ts";
 
@@ -102,22 +103,38 @@ function nftView(argv: readonly string[]): View | undefined {
 
 /** The lines that are no rules of iptables are accounted for by the fact nft. */
 function readNft(input: Input): Parsed<Iptables> {
+  const text = inWords(input.text);
   const read = (family: Family) => {
     const request = requestOf([family === "ipv4" ? "iptables-nft-save" : "ip6tables-nft-save", "-c"]) as Request;
-    return new Reader({ ...input, text: asSaved(input.text, family) }, request).read();
+    return new Reader({ ...input, text: asSaved(text, family) }, request).read();
   };
   const [first, second] = [read("ipv4"), read("ipv6")];
   const chains = [...first.value.chains, ...second.value.chains].map((chain) => ({ ...chain, translated: true }));
-  return { ...first, value: { ...first.value, chains, rows: [...first.value.rows, ...second.value.rows] } };
+  const value = { ...first.value, chains, rows: [...first.value.rows, ...second.value.rows] };
+  if (!HIDDEN.test(text)) return { ...first, value };
+  const hidden = [...lines(text)].filter((line) => HIDDEN.test(line.text));
+  const places = new Set(hidden.map(({ line }) => line));
+  const nameOf = ({ family, table }: { readonly family: Family; readonly table: string }, chain: string): string => `${family} ${table} ${chain}`;
+  const halfRead = new Set(value.rows.flatMap((row) => (places.has(row.line) ? [nameOf(row, row.chain)] : [])));
+  for (const chain of chains) if (halfRead.has(nameOf(chain, chain.name))) chain.complete = false;
+  const unparsed = [...first.unparsed, ...hidden].slice(0, MAX_UNPARSED);
+  return { value, unparsed, unparsedCount: first.unparsedCount + hidden.length };
 }
+
+/** An `nft` that does not know an extension of iptables prints only its name: which state, port, mark or address the rule asks for, or sets, is not seen. */
+const HIDDEN = /(?:\bxt (?:match|target) "|# xt_)(?:conntrack|state|tcp|udp|multiport|mark|addrtype|set|DNAT|SNAT|MARK|CT|REDIRECT)\b/;
 
 /** Of a family that iptables itself showed, nft's listing adds nothing, and is the poorer reading. */
 function preferred(parts: readonly Part<Iptables>[]): readonly Part<Iptables>[] {
   const own = parts.filter((part) => part.view.format !== NFT);
   if (own.length === parts.length) return parts;
+  // where it showed one chain, or some lines, of a table, the others are known from nft's listing alone
   const shown = (family: Family, table: string) =>
-    own.some(({ value }) =>
-      value.chains.some((chain) => chain.family === family && chain.backend !== "legacy" && (chain.table === table || chain.table === "unknown")),
+    own.some(
+      ({ value, view, complete }) =>
+        complete &&
+        view.scope.split(" ").length <= 2 &&
+        value.chains.some((chain) => chain.family === family && chain.backend !== "legacy" && (chain.table === table || chain.table === "unknown")),
     );
   const rest = parts
     .filter((part) => part.view.format === NFT)

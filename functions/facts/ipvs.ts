@@ -40,7 +40,7 @@ const Server = z.object({
   /** Connections that are closing, TIME_WAIT among them. */
   inactive: z.int().optional(),
 });
-/** The title of a whole listing that has nothing below it: IPVS is there, and serves nothing. */
+/** The title of a whole listing that has nothing below it, or what `ipvsadm -S` says of no service: IPVS is there, and serves nothing. */
 const Empty = z.object({ line: z.int() });
 const Ipvs = z.object({ services: z.array(Service), servers: z.array(Server), empty: z.array(Empty) });
 type Service = z.infer<typeof Service>;
@@ -128,6 +128,8 @@ export const ipvs = defineFact<Ipvs>({
     const last = services.at(-1);
     if (last !== undefined && (truncated === true || !view.complete)) last.partial = true;
     const whole = view.complete && truncated !== true && unparsed.count === 0;
+    // what is saved of no service is nothing, not even a title
+    if (view.format === "save" && services.length + servers.length === 0) title = 1;
     return unparsed.with({ services, servers, empty: title !== undefined && services.length === 0 && whole ? [{ line: title }] : [] });
   },
   // the listing of one service beside that of all adds nothing

@@ -3,6 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { verboseEntries } from "./journal-verbose.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { asSyslog, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
@@ -50,17 +51,19 @@ type Draft = Omit<Message, "line">;
 const LEVELS = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
 const FACILITIES = ["kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"];
 
-// dmesg, by what the line begins with. -x: "kern  :info  : "   -r: "<6>"   then "[  12.345678] ", -d "[ 1.2 <    0.000000>] ", -H "[  +0.000012] "
+// dmesg, by what the line begins with. -x: "kern  :info  : "   -r: "<6>"   then "[  12.345678] ", -d "[ 1.2 <    0.000000>] " (`journalctl -o short-delta`: "[ 1.2 <    0.000000 >] "), -H "[  +0.000012] "
 const DECODED = /^([a-z0-9]{2,8}) {0,6}:(emerg|alert|crit|err|warn|notice|info|debug) {0,4}: /;
 const RAW = /^<(\d{1,3})>/;
-const SINCE_BOOT = /^\[ {0,12}(\d{1,10}\.\d{1,9})(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\](?:\[ {0,8}[TC]\d{1,10}\])? ?/;
+const SINCE_BOOT = /^\[ {0,12}(\d{1,10}\.\d{1,9})(?: <[ +]{0,12}\d{1,10}\.\d{1,9} ?>| {4,24})?\] ?/;
+// the thread or processor that spoke, where the kernel notes it: "[    1.234567][  T412] ", "[    1.234567] [     C3] "
+const CALLER = /^\[ {0,10}[TC]\d{1,10}\] ?/;
 const DELTA = /^\[ {0,12}[+<] {0,12}\d{1,10}\.\d{1,9}>?\] ?/;
 // in the language of the node: "[Di Mär  4 09:20:11 2025] ", "[三 9月  6 14:15:54 2017] "
 const BRACKETED = /^\[((?:\p{L}{1,4}\.? )?(?:\p{L}{3,5}\.?|\d{1,2}[月월]) {0,2}\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?)(?: <[ +]{0,12}\d{1,10}\.\d{1,9}>)?\] ?/u;
 const ISO = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) /;
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kernel: "
 const FULL =
-  /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}|(?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
+  /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{1,5}|[+-]\d\d(?:\d\d)?)|(?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
 // talosctl: "10.5.0.2: kern: warning: [2026-11-19T09:11:02.123456789Z]: "
 const TALOS =
   /^(?:[\w.:-]{1,64}: )?([a-z]{3,8}\d?): {1,9}(emerg|alert|crit|err|warning|notice|info|debug): \[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)\]: /;
@@ -76,6 +79,8 @@ const TIMELESS = /^(?:[a-z0-9][a-z0-9.-]{0,252} )?kernel: (?=\S)/;
 // BusyBox syslogd and OpenWrt's logd: "Fri Apr 18 06:02:11 2025 kern.info kernel: ", "Apr 18 06:02:11 router kern.info kernel: "
 const LOGREAD =
   /^((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?) (?:[\w.-]{1,255} )?([a-z]{3,8}\d?)\.(emerg|alert|crit|err|warn|notice|info|debug) (\S{1,64}?)(?:\[\d{1,10}\])?: ?/;
+/** A time somewhere in the head of a line. */
+const STAMP = /^.{1,80}?\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d)(?![\w:])/;
 // -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
 const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
 // " 10:00:01 up 212 days,  3:41,  1 user,  load average: …", "up 5 min", "up 1 day, 12 min", "up  2:11"
@@ -84,7 +89,7 @@ const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
 
-const FILES = /^\/(?:host\/)?var\/log\/(?:kern\.log|messages|syslog|dmesg|ufw\.log)(?:\.\d)?$/;
+const FILES = /^\/(?:host\/)?var\/log\/(?:kern\.log|messages|syslog|dmesg|ufw\.log)(?:[.-]\d{1,8})?(?:\.gz)?$/;
 /** What somebody kept of the kernel's messages elsewhere: of a serial console, of a bug report. */
 const KEPT = /^(?:\S{0,200}\/)?[\w.-]{0,40}(?:serial|console|dmesg|kern(?:el)?|messages|syslog)[\w-]{0,40}(?:\.(?:log|txt|out|\d))?$/;
 /** What the cloud keeps of a machine's serial console. */
@@ -101,7 +106,7 @@ export const kernelLog = defineFact({
     if (program === "uptime" && rest.length === 0) return { format: "uptime", complete: true, scope: "uptime", rank: 0 };
     if (program === "dmesg") {
       if (rest.some((word) => /^(?:-[cCDEnV]|--(?:clear|read-clear|console-|version))/.test(word))) return undefined;
-      if (rest.some((word) => /^(?:-J|--json)$/.test(word))) return { format: "json", complete: true, scope: "", rank: 4 };
+      if (rest.some((word) => /^(?:-[a-zA-Z]{0,8}J[a-zA-Z]{0,8}|--json)$/.test(word))) return { format: "json", complete: true, scope: "", rank: 4 };
       const part = rest.some((word) => /^(?:-[lfu]|--(?:level|facility|since|until|userspace)|-[a-zA-Z]*[lf]$)/.test(word));
       const absolute = rest.some((word) => /^(?:-[a-zA-Z]*[THet]|--(?:ctime|human|reltime|notime|time-format.*))$/.test(word));
       return { format: "text", complete: !part, scope: "", rank: absolute ? 2 : 3 };
@@ -111,14 +116,14 @@ export const kernelLog = defineFact({
     if (program === "logread") return rest.includes("-f") && rest.length === 1 ? undefined : { format: "text", complete: false, scope: "", rank: 1 };
     if (CONSOLE.test(argv.join(" "))) return { format: "text", complete: false, scope: "", rank: 1 };
     const files = rest.filter((word) => FILES.test(word) || (/[./]/.test(word) && KEPT.test(word)));
-    if (files.length === 0 || !["cat", "tail", "head", "grep", "egrep", "zgrep", "less", "more"].includes(program ?? "")) return undefined;
+    if (files.length === 0 || !["cat", "tail", "head", "grep", "egrep", "zgrep", "zcat", "less", "more"].includes(program ?? "")) return undefined;
     return { format: "text", complete: false, scope: "", rank: 1 };
   },
   log: "all",
   schema: KernelLog,
-  parse({ text, argv, view, startedAt, live, timed }) {
+  parse({ text, argv, view, startedAt, zone, live, timed }) {
     const unparsed = new UnparsedLines();
-    const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true || timed === true)];
+    const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true || timed === true, zone)];
     if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
     const rows: Message[] = [];
     if (view.format.startsWith("journal-")) {
@@ -238,8 +243,12 @@ function upFor(content: string): number | undefined {
 }
 
 function aged(row: Message, uptime: number): Message {
-  return row.seconds === undefined ? row : { ...row, age: Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000) };
+  if (row.seconds === undefined) return row;
+  const age = Math.max(0, Math.round((uptime - row.seconds) * 1000) / 1000);
+  // files and the journal hold earlier boots, whose seconds are of another clock; a time without a zone is hours off at most
+  return row.age !== undefined && row.age > age + FARTHEST_ZONE ? row : { ...row, age };
 }
+const FARTHEST_ZONE = 15 * 3600;
 
 /** Without the clock only what the log itself tells: a message after which it goes on for an hour or more is at least that old. */
 function leastAged(row: Message, newest: number): Message {
@@ -259,7 +268,8 @@ function distinct(rows: readonly Message[]): Message[] {
 
 /** One line of any text layout; undefined for a line of another program than the kernel. */
 function fromLine(content: string, minute: string | undefined, journal = false): Draft | undefined {
-  let rest = content.trimStart();
+  const trimmed = content.trimStart();
+  let rest = asSyslog(trimmed.slice((PATH_PREFIX.exec(trimmed) ?? NUMBER_PREFIX.exec(trimmed))?.[0].length ?? 0));
   const talos = TALOS.exec(rest);
   if (talos !== null) {
     const [prefix, facility, level, time] = talos as unknown as [string, string, string, string];
@@ -285,7 +295,10 @@ function fromLine(content: string, minute: string | undefined, journal = false):
       rest = rest.slice(timeless);
       named = timeless > 0;
     }
-  } else if (code !== 91 /* [ */) {
+  }
+  // `dmesg -x --time-format iso` has the level in front
+  const leveled = row.level !== undefined;
+  if (rest.charCodeAt(0) !== 91 /* [ */ && (leveled || (!named && (code < 97 || code > 122)))) {
     const logread = LOGREAD.exec(rest);
     const stamp = logread === null ? (ISO.exec(rest) ?? FULL.exec(rest) ?? UNIX.exec(rest)) : null;
     if (logread !== null) {
@@ -296,6 +309,7 @@ function fromLine(content: string, minute: string | undefined, journal = false):
     } else if (stamp !== null) {
       row.time = stamp[1] as string;
       rest = rest.slice(stamp[0].length);
+      rest = rest.replace(CALLER, "");
       const program = PROGRAM.exec(rest);
       const hostless = program === null ? NO_HOST.exec(rest) : null;
       if ((program?.[2] ?? hostless?.[1]) === "kernel") rest = rest.slice((program ?? hostless)?.[0].length);
@@ -309,7 +323,7 @@ function fromLine(content: string, minute: string | undefined, journal = false):
     if (since !== null) row.seconds = Number(since[1]);
     else if (delta !== null && minute !== undefined) row.time = minute;
     else if (bracketed !== null) row.time = bracketed[1] as string;
-    rest = rest.slice((since ?? delta ?? bracketed)?.[0].length ?? 0);
+    rest = rest.slice((since ?? delta ?? bracketed)?.[0].length ?? 0).replace(CALLER, "");
     if (since !== null && row.time === undefined) {
       const program = PROGRAM.exec(rest); // short-monotonic: "[   12.345678] node1 kernel: "
       if (program !== null && program[2] === "kernel") rest = rest.slice(program[0].length);
@@ -317,8 +331,15 @@ function fromLine(content: string, minute: string | undefined, journal = false):
       else if (journal && WITH_PID.test(program?.[0] ?? "")) return undefined;
     }
   }
+  const bare = row.time === undefined && row.seconds === undefined && row.level === undefined && !named;
+  // behind a prefix that is not known here: a line that says when is not one of any age
+  const stamp = bare ? STAMP.exec(content) : null;
+  if (stamp !== null) {
+    const said = content.indexOf("kernel: ", stamp[0].length);
+    return { time: stamp[1] as string, message: said === -1 ? content : content.slice(said + "kernel: ".length) };
+  }
   // without any prefix it is the rest of a wrapped message, indented or not
-  row.message = row.time === undefined && row.seconds === undefined && row.level === undefined && !named ? content : rest;
+  row.message = bare ? content : rest;
   return row;
 }
 

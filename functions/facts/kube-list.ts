@@ -83,10 +83,17 @@ export function kubeObjects(text: string): { objects: KubeObject[]; whole: boole
     if (/^(?:[{[]|\|-?|>-?)?$/.test(value)) stack.push({ indent: indent + (dash?.length ?? 0), path, elements: 0 });
     else if (!listed || path.startsWith("items[")) put(objects.at(-1), path, line, unquoted(value));
   });
-  const whole = laidOut !== undefined || /^\}$/.test(last) || /\nkind: (?:\w{1,40})?List\n(?:metadata:\n(?: {2}.*\n?){0,4})?$/.test(endOf(text));
+  const whole =
+    laidOut !== undefined ||
+    /^\}$/.test(last) ||
+    /\nkind: (?:\w{1,40})?List\n(?:metadata:\n(?: {2}.*\n?){0,4})?$/.test(endOf(text)) ||
+    (!/^items:/m.test(text) && END_OF_ONE.test(endOf(text)));
   const found = objects.map((object, i) => (object.fields.size >= MAX_FIELDS || (!whole && i === objects.length - 1) ? { ...object, cut: true } : object));
   return { objects: found.filter(({ fields }) => fields.has("metadata.name")), whole };
 }
+
+/** The keys of an object are sorted: behind its status there is none, nor behind the ports of endpoints, of which the protocol is the last. */
+const END_OF_ONE = /\nstatus:(?: \{\}\n|\n(?:[ -].*\n){1,400})$|\n {0,4}protocol: (?:TCP|UDP|SCTP)\n$/;
 
 /** The last lines, without blanks and carriage returns at their ends. */
 const endOf = (text: string): string =>

@@ -35,10 +35,15 @@ const Metric = z.object({
 const KubeProxy = z.object({ modes: z.array(Mode), health: z.array(Health), metrics: z.array(Metric) });
 type KubeProxy = z.infer<typeof KubeProxy>;
 
-const ENDPOINT = /^(?:https?:\/\/)?(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|[\w.-]{1,253}):(\d{4,5})\/(proxyMode|healthz|metrics)$/;
+const ENDPOINT =
+  /^(?:https?:\/\/)?(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|[\w.-]{1,253}|\$\{?\w{1,40}\}?):(\d{4,5})\/(proxyMode|healthz|metrics|configz)$/;
 // it ends without a line break, so a prompt may follow at once
 const WORD = /^(iptables|ipvs|nftables|userspace|kernelspace)(?:[^\w-].{0,200}|[\w.-]{1,64}@[\w.-]{1,64}[:\s].{0,200})?$/;
 const SETTING = /^\s{0,12}(?:"?mode"?|--proxy-mode)\s{0,4}[:=]\s{0,4}["']?(iptables|ipvs|nftables|userspace|kernelspace|)["']?,?$/;
+/** The ConfigMap as JSON: `"config.conf": "apiVersion: …\nmode: \"ipvs\"\n"`. */
+const IN_ONE_STRING = /^\s{0,40}"?config\.conf"?\s{0,4}:\s{0,4}"/;
+/** `{"kubeproxy.config.k8s.io":{…,"Mode":"ipvs",…}}` */
+const RUNNING = /"mode": {0,4}"(iptables|ipvs|nftables|userspace|)"/i;
 const METRIC = /^(kubeproxy_sync_proxy_rules_[a-z_]{1,80}|kubeproxy_network_programming_[a-z_]{1,80})(?:\{[^}]{0,400}\})? ([-+.eE\d]{1,40})(?: \d{1,20})?$/;
 const CONFIG = /(?:^|\/)kube-?proxy[\w./-]{0,80}(?:config|config\.conf|config\.yaml|\.yaml|\.yml)$/;
 
@@ -97,9 +102,13 @@ export const kubeProxy = defineFact<KubeProxy>({
       } else if (view.format === "metrics") {
         const metric = METRIC.exec(content);
         if (metric !== null && Number.isFinite(Number(metric[2]))) value.metrics.push({ line, name: metric[1] as string, value: Number(metric[2]) });
+      } else if (view.format === "configz") {
+        const mode = RUNNING.exec(content)?.[1];
+        if (mode !== undefined) value.modes.push({ line, mode, source: "endpoint" });
       } else {
-        // the settings hold much that says nothing of the mode
-        const mode = SETTING.exec(content)?.[1];
+        // the settings hold much that says nothing of the mode; JSON has all of them in one string
+        const settings = IN_ONE_STRING.test(content) ? content.split("\\n").map((setting) => setting.replaceAll('\\"', '"')) : [content];
+        const mode = settings.map((setting) => SETTING.exec(setting)?.[1]).find((found) => found !== undefined);
         if (mode !== undefined) value.modes.push({ line, mode, source: "config" });
       }
     }

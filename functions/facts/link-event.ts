@@ -51,8 +51,8 @@ interface Sources {
 
 const NAME = "([A-Za-z][A-Za-z0-9_.@-]{0,14})";
 const PATTERNS: readonly RegExp[] = [
-  // igb, ixgbe, e1000e, ena, virtio_net, r8169, tg3, mlx4: "eth0: NIC Link is Down", "eth0: Link is Down", "r8169 0000:02:00.0 eth0: Link is Down"
-  new RegExp(`(?:^|\\s)${NAME}:? (?:NIC )?Link is (Down|Up)\\b`, "i"),
+  // igb, ixgbe, e1000e, ena, virtio_net, r8169, tg3, mlx4: "eth0: NIC Link is Down", "eth0: Link is Down", "r8169 0000:02:00.0 eth0: Link is Down"; bnx2: "eth0: NIC Copper Link is Down"
+  new RegExp(`(?:^|\\s)${NAME}:? (?:NIC (?:(?:Copper|SerDes) )?)?Link is (Down|Up)\\b`, "i"),
   // mlx5_core 0000:3b:00.0 ens1f0np0: Link down
   new RegExp(`(?:^|\\s)${NAME}: Link (down|up)\\b`, "i"),
   // bonding, old and new wording
@@ -64,6 +64,8 @@ const PATTERNS: readonly RegExp[] = [
   new RegExp(`(?:^|\\s)${NAME}: carrier (off|on)\\b`),
   // "atlantic 0000:02:00.0 enp2s0: atlantic: link change old 10000 new 0", "ax88179_178a 2-1:1.0 eth1: ax88179 - Link status is: 0"
   new RegExp(`(?:^|\\s)${NAME}: (?:atlantic: link change old \\d{1,6} new|ax88179 - Link status is:) (\\d{1,6})$`),
+  // "[qede_link_update:2311(ens1f0)]Link is down"
+  new RegExp(`^\\[qede_link_update:\\d{1,6}\\(${NAME}\\)\\]Link is (down|up)\\b`),
 ];
 const DOWN = new Set(["down", "lost", "off", "0"]);
 // ovs|00012|bond|INFO|interface eth2: link state down

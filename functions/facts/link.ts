@@ -137,7 +137,8 @@ export const link = defineFact({
     if (address && (argv.some((word) => /^--?o/.test(word)) || (command.brief && command.json))) return undefined;
     if (address && command.brief) return { format: "states", complete: false, scope: command.filters.join(" "), rank: 0, hint: true };
     if (address && command.family !== undefined) return { format: command.json ? "json" : "text", complete: false, scope: command.filters.join(" "), rank: 1 };
-    const rank = (command.details ? 8 : 0) + (command.json ? 4 : 0) + (address ? 0 : 2) + (command.brief ? 0 : 1);
+    // a brief list says less than `ip addr`: neither the MTU nor what an interface is a port of
+    const rank = command.brief ? 0 : (command.details ? 8 : 0) + (command.json ? 4 : 0) + (address ? 1 : 3);
     const format = command.json ? "json" : command.brief ? "brief" : "text";
     return { format, complete: command.filters.length === 0, scope: command.filters.join(" "), rank: 2 + rank };
   },

@@ -1,3 +1,4 @@
+import { asSyslog } from "./log-prefix.ts";
 import { HOST, unitOf } from "./log-unit.ts";
 
 /** One line of a log, its prefixes taken apart. */
@@ -16,11 +17,12 @@ export interface LogMessage {
 const POD = /^\[pod\/[^\s/\]]{1,255}\/([^\s\]]{1,255})\] /;
 const ISO = /^(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)(?=[ ,:]|$)[,:]? ?/;
 // short-full: "Sat 2026-11-21 03:51:28 UTC node1 kubelet[712]: "
-const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{1,5}) /;
+const FULL = /^([A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{1,5}|[+-]\d\d(?:\d\d)?)) /;
 // months have the names of the reader's language: "9月 06", "Okt 06", "févr. 06", "сен 06"
 const SYSLOG = /^((?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) /u;
 const UNIX = /^(\d{9,10}\.\d{6}) (?=[\w.-]{1,255} \S{1,64}: )/;
-const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}\] (?=[\w.-]{1,255} (?:kernel|[^\s:[\]]{1,64}\[\d{1,10}\]): )/;
+// short-delta: "[   29.824507 <   10.000000 >] node1 …"
+const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}(?: < {0,12}\d{1,10}\.\d{6} >| {4,24})?\] (?=[\w.-]{1,255} (?:kernel|[^\s:[\]]{1,64}\[\d{1,10}\]): )/;
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = new RegExp(String.raw`^(${HOST}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?`);
 // `--no-hostname`, or a person took the host out
@@ -80,7 +82,7 @@ const levelOf = (name: string): string | undefined => LEVELS[name.toLowerCase()]
 export function readMessage(content: string, format: string): LogMessage | "kernel" {
   const indented = /^[\t ]/.test(content);
   const row: LogMessage = { unit: "", message: "", prefixed: false, joins: indented || format !== "cat" };
-  let rest = content.trimStart();
+  let rest = asSyslog(content.trimStart());
   const pod = POD.exec(rest);
   if (pod !== null) {
     row.unit = unitOf(pod[1] as string);
@@ -155,7 +157,7 @@ function taken(row: LogMessage, fields: { level?: string | undefined; time?: str
   return message;
 }
 
-const hasYear = (time: string): boolean => /^(?:[A-Z][a-z]{2} )?\d{4}[-/]|^\d{9,10}\./.test(time);
+const hasYear = (time: string): boolean => /^(?:[A-Z][a-z]{2} )?\d{4}[-/]|^\d{9,10}\.|^\d{13}(?:\.|$)/.test(time);
 
 /** logfmt: `time="…" level=warning msg="…" error="…" subsys=daemon`; the message is everything behind time and level, as printed. */
 function ofLogfmt(rest: string, row: LogMessage): string {
@@ -193,13 +195,40 @@ function ofJson(rest: string, row: LogMessage): string {
     return undefined;
   };
   const message = text("msg", "message", "MESSAGE");
+  const time = text("ts", "time", "timestamp", "@timestamp", "TimeGenerated");
+  const line = message === undefined ? text(...COLLECTED) : undefined;
+  if (line !== undefined) {
+    const name = containerOf(value);
+    if (row.unit === "" && name !== undefined) row.unit = unitOf(name);
+    taken(row, { time }, "");
+    return ofProgram(line.trim(), row);
+  }
   if (message === undefined) return rest;
   const caller = text("caller", "source", "logger");
-  taken(row, { level: levelOf(text("level", "severity", "lvl") ?? ""), time: text("ts", "time", "timestamp", "@timestamp") }, "");
+  // klog's own has no level: what it says for information has a verbosity
+  const klog = typeof value["ts"] === "number" && typeof value["caller"] === "string" && ("v" in value || "err" in value);
+  taken(row, { level: levelOf(text("level", "severity", "lvl") ?? (!klog ? "" : "v" in value ? "info" : "error")), time }, "");
   if (caller !== undefined) row.source = fileAndLine(caller);
   const known = new Set("msg message MESSAGE caller source logger level severity lvl ts time timestamp @timestamp stacktrace v".split(" "));
-  const others = Object.entries(value).filter(([name, field]) => !known.has(name) && (typeof field === "string" || typeof field === "number"));
-  return [message, ...others.map(([name, field]) => `${name}="${String(field)}"`)].join(" ").slice(0, 4000);
+  const others = Object.entries(value).flatMap(([name, field]) => {
+    const said = known.has(name) ? undefined : typeof field === "string" || typeof field === "number" ? String(field) : objectName(field);
+    return said === undefined ? [] : `${name}="${said}"`;
+  });
+  return [message, ...others].join(" ").slice(0, 4000);
+}
+
+/** Where collectors of logs (Fluent Bit, Cloud Logging, Azure, CloudWatch) keep the line as the program wrote it, and whose it is. */
+const COLLECTED = ["log", "textPayload", "LogMessage", "LogEntry", "@message"];
+function containerOf(value: Record<string, unknown>): string | undefined {
+  const inside = (of: unknown, key: string): unknown => (typeof of === "object" && of !== null ? (of as Record<string, unknown>)[key] : undefined);
+  const names = [inside(value["kubernetes"], "container_name"), inside(inside(value["resource"], "labels"), "container_name"), value["ContainerName"]];
+  return names.find((name): name is string => typeof name === "string" && name !== "");
+}
+
+/** An object of the cluster as klog prints it in its text: `{"name": "web-0", "namespace": "shop"}` is shop/web-0. */
+function objectName(field: unknown): string | undefined {
+  const { name, namespace } = (field ?? {}) as { name?: unknown; namespace?: unknown };
+  return typeof name !== "string" ? undefined : typeof namespace === "string" ? `${namespace}/${name}` : name;
 }
 
 /** {"log":"…\n","stream":"stderr","time":"…"}: a line of a container as docker's json-file keeps it. */

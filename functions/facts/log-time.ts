@@ -1,18 +1,20 @@
 /**
  * Times as logs print them, and how long ago that was.
  *
- * What a time does not say is filled in: without a zone it is UTC (netcheck's own commands print zones or seconds since boot; pasted lines often do not),
- * without a year it is the year that makes it the latest time not later than a day after the collection.
+ * What a time does not say is filled in: without a zone it is UTC (netcheck's own commands print zones or seconds since boot; pasted lines often do not) or the zone of the node where the
+ * capture tells it, without a year it is the year that makes it the latest time not later than a day after the collection.
  */
 
 // 2026-11-21T03:51:28.123456+00:00   2026-11-21 03:51:28,123   2026/11/21 03:51:28   Sat 2026-11-21 03:51:28 UTC
 const ISO =
-  /^(?:[A-Z][a-z]{2} )?(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?: [A-Z]{1,5})?(?: m=[+-][\d.]{1,20})?$/;
+  /^(?:[A-Z][a-z]{2} )?(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?(?: ([A-Z]{1,5}))?(?: m=[+-][\d.]{1,20})?$/;
 // Sat Nov 21 03:51:28 2026   Sat Nov 21 03:51:28   Nov 21 03:51:28.123456   Nov21 03:51
 const NAMED = /^(?:[A-Z][a-z]{2} {1,2})?([A-Z][a-z]{2}) {0,2}(\d{1,2}) (\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?: (\d{4}))?$/;
 // klog: 1121 03:51:28.123456
 const KLOG = /^(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/;
 const UNIX = /^\d{9,10}(?:\.\d{1,9})?$/;
+// klog's JSON, and viewers of logs: in milliseconds
+const MILLIS = /^\d{13}(?:\.\d{1,6})?$/;
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const DAY = 86_400;
 /** A pasted log whose newest line is older than this was pasted long after it was read: then nobody knows how old its lines were. */
@@ -20,25 +22,37 @@ const PASTED_LATER = 30 * DAY;
 /** The same where the times have a year: threads are read years later, and the kernel of a quiet machine says nothing for months. */
 const DATED_LATER = 200 * DAY;
 
-/** Seconds since 1970 of a time as printed; undefined if it is none, or if it has no year and `near` (seconds since 1970) is not known. Never throws. */
-export function epochOf(time: string, near: number | undefined): number | undefined {
+/** Hours east of UTC, of the names that mean one zone only: CST and IST are each those of three countries. */
+const ZONES: ReadonlyMap<string, number> = new Map(
+  "WET+0 WEST+1 BST+1 CET+1 CEST+2 EET+2 EEST+3 MSK+3 WAT+1 CAT+2 SAST+2 EAT+3 PKT+5 WIB+7 HKT+8 AWST+8 JST+9 KST+9 AEST+10 AEDT+11 NZST+12 NZDT+13 AST-4 ADT-3 EST-5 EDT-4 CDT-5 MST-7 MDT-6 PST-8 PDT-7 AKST-9 AKDT-8 HST-10"
+    .split(" ")
+    .map((zone) => [zone.replace(/[+-].*/, ""), Number(zone.replace(/^[A-Z]+/, ""))]),
+);
+
+/**
+ * Seconds since 1970 of a time as printed; undefined if it is none, or if it has no year and `near` (seconds since 1970) is not known. Never throws.
+ * @param zone seconds east of UTC of a time that names no zone
+ */
+export function epochOf(time: string, near: number | undefined, zone = 0): number | undefined {
   if (UNIX.test(time)) return Number(time);
+  if (MILLIS.test(time)) return Number(time) / 1000;
   const iso = ISO.exec(time);
   if (iso !== null) {
-    const [, year, month, day, hour, minute, second, fraction, zone] = iso;
-    return utc(Number(year), Number(month), day, hour, minute, second, fraction, offsetOf(zone));
+    const [, year, month, day, hour, minute, second, fraction, offset, name] = iso;
+    const east = offset !== undefined ? offsetOf(offset) : name === undefined ? zone : (ZONES.get(name) ?? 0) * 3600;
+    return utc(Number(year), Number(month), day, hour, minute, second, fraction, east);
   }
   const named = NAMED.exec(time);
   if (named !== null) {
     const [, name, day, hour, minute, second, fraction, year] = named;
     const month = MONTHS.indexOf(name as string) + 1;
     if (month === 0) return undefined;
-    return latest(year, near, (of) => utc(of, month, day, hour, minute, second, fraction, 0));
+    return latest(year, near, (of) => utc(of, month, day, hour, minute, second, fraction, zone));
   }
   const klog = KLOG.exec(time);
   if (klog === null) return undefined;
   const [, month, day, hour, minute, second, fraction] = klog;
-  return latest(undefined, near, (of) => utc(of, Number(month), day, hour, minute, second, fraction, 0));
+  return latest(undefined, near, (of) => utc(of, Number(month), day, hour, minute, second, fraction, zone));
 }
 
 function latest(year: string | undefined, near: number | undefined, at: (year: number) => number | undefined): number | undefined {
@@ -50,8 +64,8 @@ function latest(year: string | undefined, near: number | undefined, at: (year: n
 }
 
 /** Seconds east of UTC. */
-function offsetOf(zone: string | undefined): number {
-  if (zone === undefined || !/^[+-]/.test(zone)) return 0;
+function offsetOf(zone: string): number {
+  if (!/^[+-]/.test(zone)) return 0;
   const digits = zone.replace(":", "");
   return (digits.startsWith("-") ? -1 : 1) * (Number(digits.slice(1, 3)) * 3600 + Number(digits.slice(3, 5)) * 60);
 }
@@ -76,17 +90,21 @@ const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
  * Gives rows that have a time and no age their age: seconds between the time and `startedAt`, to the millisecond; a result below zero counts as 0.
  * Without `startedAt`, or where a person pasted (`live` is false) a log that ends more than 30 days before it (200 where the times have a year), nobody knows: then only lines after which the
  * log itself goes on for an hour or more get an age, which is how long it does (the true one is greater).
+ * @param zone seconds east of UTC of the times that name no zone
  */
 export function withAges<R extends { time?: string | undefined; age?: number | undefined }>(
   rows: readonly R[],
   startedAt: number | undefined,
   live: boolean,
+  zone = 0,
 ): readonly R[] {
   if (startedAt === undefined) return withLeastAges(rows);
   let newest = Number.POSITIVE_INFINITY;
   let limit = PASTED_LATER;
+  // a line of the future shows that the offset is the collector's and not the node's
+  const east = zone !== 0 && rows.some(({ time }) => time !== undefined && (epochOf(time, startedAt, zone) ?? 0) > startedAt + 120) ? 0 : zone;
   const aged = rows.map((row) => {
-    const seconds = row.time === undefined || row.age !== undefined ? undefined : epochOf(row.time, startedAt);
+    const seconds = row.time === undefined || row.age !== undefined ? undefined : epochOf(row.time, startedAt, east);
     if (seconds === undefined) return row;
     const age = Math.max(0, rounded(startedAt - seconds));
     if (age < newest) {
@@ -129,3 +147,13 @@ const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
 const EARLIER_BOOT = / (?:-[a-z]{0,4}b ?|--boot[ =])-[1-9]/;
 /** True for `journalctl -b -1`: what an earlier boot complained of ended with it; tables were emptied, limits were read again, agents began anew. */
 export const ofEarlierBoot = (argv: readonly string[]): boolean => EARLIER_BOOT.test(argv.join(" "));
+
+/**
+ * When a log that shows its newest line first (`tac`, a store of logs) was read, by that line: only so the order of its lines can be told where nobody noted the time. Undefined for
+ * a log in any other order.
+ */
+export function newestFirst(rows: readonly { time?: string | undefined }[]): number | undefined {
+  const times = rows.flatMap(({ time }) => (time === undefined ? [] : (epochOf(time, SOME_YEAR_END) ?? [])));
+  const falling = times.every((time, i) => i === 0 || time <= (times[i - 1] as number));
+  return falling && times.length > 1 && (times[0] as number) > (times.at(-1) as number) ? times[0] : undefined;
+}

@@ -127,7 +127,7 @@ export const mtuConflict = defineDerivedFact({
     }
     return {
       drops,
-      ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? [], whole.has("link")),
+      ladders: laddersOf(values.ping?.rows ?? [], values.link?.rows ?? [], whole.has("link"), networksOf(values)),
       tunnels,
       pods: podsOf([...links.values()], tunnels, uplink, whole.has("route")),
     };
@@ -138,8 +138,18 @@ const PRIVATE = /^(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|100\.(?:6[4-9]|
 /** Larger packets are of jumbo frames, of which a network may have none. */
 const ETHERNET = 1500;
 
+/** The first half of an IPv6 prefix: what a provider or a cloud gives is a part of one such network. "" of anything else, and of what is no global address. */
+const networkOf = (address: string): string => /^(2[0-9a-f]{3}:[0-9a-f]{1,4}):/i.exec(address)?.[1]?.toLowerCase() ?? "";
+
+/** The networks that the node is in: clusters of IPv6 often have global addresses, which do not tell what is far away. */
+function networksOf({ address, route }: Sources): ReadonlySet<string> {
+  const own = (address?.rows ?? []).map((row) => networkOf(row.address));
+  const near = (route?.rows ?? []).flatMap((row) => (row.gateway === undefined && row.type === "unicast" ? networkOf(row.prefix) : []));
+  return new Set([...own, ...near].filter((network) => network !== ""));
+}
+
 /** A row per target that answers small packets and none of a larger size, although an interface of the node could send that size. */
-function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: boolean): (z.infer<typeof Ladder> & Row)[] {
+function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: boolean, networks: ReadonlySet<string>): (z.infer<typeof Ladder> & Row)[] {
   const found: (z.infer<typeof Ladder> & Row)[] = [];
   for (const target of new Set(runs.map((run) => run.target))) {
     const headers = target.includes(":") ? 48 : 28;
@@ -152,7 +162,7 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: b
     const lost = silent.toSorted((one, other) => one.size - other.size)[0];
     // one packet may get lost anywhere
     if (silent.reduce((sum, run) => sum + run.sent, 0) < 2) continue;
-    if (passed < 0 || lost === undefined || !PRIVATE.test(target)) continue;
+    if (passed < 0 || lost === undefined || !(PRIVATE.test(target) || networks.has(networkOf(target)))) continue;
     const size = lost.size + headers;
     // a brief listing (`ip -br link`) tells no sizes
     const sized = links.some((row) => row.interface !== "lo" && row.mtu !== undefined);
@@ -190,7 +200,10 @@ function tunnelOf(
   const overhead = OVERHEAD[kind ?? ""];
   if (overhead === undefined || kind === undefined || vxlan?.external === true || !row.up || row.mtu === undefined) return undefined;
   const local = values.address?.rows.find((address) => address.address === vxlan?.local)?.interface;
-  const used = routes.filter((route) => route.interface === row.interface && route.type === "unicast" && route.protocol !== "kernel");
+  // the kernel's own fe80::/64 is on every device; BusyBox and `route` do not tell who made it
+  const used = routes.filter(
+    (route) => route.interface === row.interface && route.type === "unicast" && route.protocol !== "kernel" && !/^f[ef]/.test(route.prefix),
+  );
   // the next hop of an IP in IP tunnel is the other node itself
   const peer = kind === "ipip" ? used.find((route) => route.gateway !== undefined)?.gateway : undefined;
   const below = links.get(vxlan?.underlay ?? local ?? "");
@@ -220,6 +233,7 @@ const isVpn = (row: Link): boolean => /^(?:wireguard|tun)$/.test(row.kind ?? "")
 
 /** Bridges of a CNI that gives every pod a port. */
 const POD_BRIDGE = /^(?:cni0|cbr0|kube-bridge)$/;
+const CALICO_POD = /^cali[0-9a-f]{11}$/;
 /** Bridges of container engines beside the CNI: what is on them leaves by the uplink, never by the CNI's tunnel. */
 const ENGINE_BRIDGE = /^(?:docker\d|br-|virbr|lxdbr|podman|cni-podman|nerdctl)/;
 
@@ -238,13 +252,21 @@ function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], upli
   const unplaced = (row: Link): boolean => row.up && isNamed(row.interface) && tunnels.every((other) => other.interface !== row.interface);
   const wider = !allRoutes && links.some((row) => unplaced(row) && (row.mtu ?? 0) > (tunnel?.mtu ?? 0));
   const bridged = links.some((row) => POD_BRIDGE.test(row.master ?? ""));
+  // where Calico makes the pods' devices, these have its names
+  const byCalico = links.some((row) => CALICO_POD.test(row.interface));
+  // ifconfig names no bridge: a veth may be that of an engine's container, or no pod's if it has another size than the bridge of the pods
+  const noMasters = links.every((row) => row.master === undefined);
+  const unbridged = noMasters && links.some((row) => ENGINE_BRIDGE.test(row.interface) && row.up && row.carrier);
+  const bridge = noMasters ? links.find((row) => POD_BRIDGE.test(row.interface) && row.up && row.carrier) : undefined;
   const pods = new Map<string, Pods>();
   for (const row of links) {
-    if (row.mtu === undefined || !row.up || !isPodInterface(row.interface, links)) continue;
+    // what has no other end sends nothing
+    if (row.mtu === undefined || !row.up || !row.carrier || !isPodInterface(row.interface, links)) continue;
     // where a CNI gives every pod a port of its bridge, a port of another bridge (Open vSwitch, LXD, a network of Multus) is something else's
     if (bridged && row.master !== undefined && !POD_BRIDGE.test(row.master) && !ENGINE_BRIDGE.test(row.master)) continue;
-    // a link that somebody made beside a CNI which gives every pod a port of its bridge
-    const beside = bridged && row.master === undefined;
+    // a link that somebody made beside a CNI which gives every pod a port of its bridge, or a device of a name of its own
+    const unlike = row.interface.startsWith("veth") && (unbridged || (bridge?.mtu !== undefined && bridge.mtu !== row.mtu));
+    const beside = row.master === undefined && (bridged || (byCalico && !CALICO_POD.test(row.interface)) || unlike);
     const byTunnel = tunnel !== undefined && !ENGINE_BRIDGE.test(row.master ?? "") && !beside;
     const towards = byTunnel ? tunnel : uplink;
     const key = `${row.mtu} ${towards?.interface}`;

@@ -7,13 +7,13 @@ import type { Route } from "./route.ts";
 import type { RouteAnswer } from "./route-answer.ts";
 
 /**
- * Hosts in a subnet (IPv4) of the node to which `ip route get` says that packets leave by another interface, because a rule sends them to a table of its own.
+ * Hosts in a subnet (IPv4) of the node, and pods of the node, to which `ip route get` says that packets leave by another interface, because a rule sends them to a table of its own.
  *
  *     192.168.1.10 dev tailscale0 table 52 src 100.64.0.20 uid 0
  *     192.168.1.0/24 dev eth0 proto kernel scope link src 192.168.1.20
  */
 const Detour = z.object({ line: z.int(), destination: z.string(), interface: z.string(), table: z.string() });
-/** The subnets of these hosts, as the address or the route tells that the node is in them. */
+/** The subnets of these hosts, as the address or the route tells that the node is in them, and the routes of these pods. */
 const Subnet = z.object({ line: z.int(), interface: z.string(), prefix: z.string() });
 const NeighborDetour = z.object({ rows: z.array(Detour), subnets: z.array(Subnet) });
 type NeighborDetour = z.infer<typeof NeighborDetour>;
@@ -35,7 +35,7 @@ export const neighborDetour = defineDerivedFact<NeighborDetour>({
   optional: ["route-answer"],
   schema: NeighborDetour,
   derive(values: Sources) {
-    const subnets = [...(values.address?.rows ?? []).flatMap(fromAddress), ...(values.route?.rows ?? []).flatMap(fromRoute)];
+    const subnets = [...(values.address?.rows ?? []).flatMap(fromAddress), ...(values.route?.rows ?? []).flatMap((row) => [...fromRoute(row), ...toPod(row)])];
     const rows: (NeighborDetour["rows"][number] & Row)[] = [];
     const left = new Set<(typeof subnets)[number]>();
     for (const answer of values["route-answer"]?.rows ?? []) {
@@ -68,6 +68,20 @@ const fromRoute = (row: Route & Row): (NeighborDetour["subnets"][number] & Row)[
   !row.flags.includes("dead")
     ? subnetOf(row, row.interface, row.prefix)
     : [];
+
+/** The route to a pod of this node, in table main. */
+const toPod = (row: Route & Row): (NeighborDetour["subnets"][number] & Row)[] =>
+  row.type === "unicast" &&
+  row.table === "main" &&
+  row.gateway === undefined &&
+  /\/(?:32|128)$/.test(row.prefix) &&
+  ROUTED_POD.test(row.interface ?? "") &&
+  !row.flags.includes("linkdown") &&
+  !row.flags.includes("dead")
+    ? [{ ...placed(row), interface: row.interface as string, prefix: row.prefix }]
+    : [];
+/** Devices of CNIs that route to each pod. */
+const ROUTED_POD = /^(?:cali|eni|azv)[0-9a-f]{11}$/;
 
 function subnetOf(row: Row, name: string, prefix: string): (NeighborDetour["subnets"][number] & Row)[] {
   const length = prefixBits(prefix)?.length ?? 0;

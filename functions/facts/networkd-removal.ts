@@ -107,7 +107,8 @@ export const networkdRemoval = defineDerivedFact({
 /** True of a route that networkd does not make itself, and without which packets go another way. */
 function isOfOthers(row: Route, routes: readonly Route[]): boolean {
   if (row.type !== "unicast" || row.table !== "main" || row.prefix.endsWith("/0") || OWN_PROTOCOL.test(row.protocol ?? "")) return false;
-  const made = row.gateway !== undefined && !routes.some((other) => other.prefix.endsWith("/0") && other.gateway === row.gateway);
+  // `route -n` (flag U) does not tell who made it
+  const made = row.gateway !== undefined && !row.flags.includes("U") && !routes.some((other) => other.prefix.endsWith("/0") && other.gateway === row.gateway);
   return made || DEVICES.test(row.interface ?? "");
 }
 const OWN_PROTOCOL = /^(?:static|dhcp|ra|kernel|redirect)$/;

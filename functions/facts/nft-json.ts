@@ -1,5 +1,6 @@
 import type { UnparsedLines } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { inWords } from "./nft-numeric.ts";
 import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
 import { withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
@@ -71,7 +72,7 @@ function setOf(kind: NftSet["kind"], family: NftFamily, table: string, name: str
   const list = asArray(elements);
   // of a map each element is a pair
   const member = (element: unknown) => memberText(Array.isArray(element) ? element.map((part) => expression(part)).join(" : ") : expression(element));
-  return { family, table, name, kind, elements: list.length, members: list.slice(0, MAX_MEMBERS).map(member) };
+  return { family, table, name, kind, elements: list.length, members: list.slice(0, MAX_MEMBERS).map((element) => inWords(member(element))) };
 }
 
 function ruleOf(rule: Json): Pick<NftRow, "spec"> & Partial<NftRow> {
@@ -92,7 +93,7 @@ function ruleOf(rule: Json): Pick<NftRow, "spec"> & Partial<NftRow> {
     }
     words.push(statementText(name, body));
   }
-  return { ...present({ handle: asInteger(rule["handle"]) }), spec: words.join(" "), ...found, ...present({ comment: asString(rule["comment"]) }) };
+  return { ...present({ handle: asInteger(rule["handle"]) }), spec: inWords(words.join(" ")), ...found, ...present({ comment: asString(rule["comment"]) }) };
 }
 
 /** A statement in the words of the text form. */

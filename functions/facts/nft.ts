@@ -1,5 +1,6 @@
 import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readJson } from "./nft-json.ts";
+import { inWords } from "./nft-numeric.ts";
 import { Nft, type NftRow } from "./nft-row.ts";
 import { readText } from "./nft-text.ts";
 import { combine, ranked } from "./parts.ts";
@@ -56,7 +57,7 @@ export const nft = defineFact<Nft>({
     // `list chains` shows hooks without rules; a filter behind the whole ruleset may have taken some
     const filtered = found?.words.length === 1 && found.words[0] === "ruleset" && elements && !view.complete;
     const rules = /^(?:ruleset|tables?|chain)$/.test(found?.words[0] ?? "") && !filtered;
-    return unparsed.with(view.format === "json" ? readJson(text, elements, rules, unparsed) : readText(text, elements, rules, unparsed));
+    return unparsed.with(view.format === "json" ? readJson(text, elements, rules, unparsed) : readText(inWords(text), elements, rules, unparsed));
   },
   merge,
 });

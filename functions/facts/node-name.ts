@@ -1,5 +1,6 @@
 import type { Capture } from "./capture.ts";
-import { commandLine, isPromptLine } from "./command.ts";
+import { commandLine, isPromptLine, withoutPrompt } from "./command.ts";
+import { asKubectl } from "./kubectl-command.ts";
 
 const NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/i;
 const STATIC = /^\s{0,20}(?:Static|Transient) hostname: (\S{1,253})$/gm;
@@ -48,8 +49,8 @@ const REMOTE =
 const REMOTE_ADDRESS = new RegExp(REMOTE.source.replace("(?=[\\w.-]{0,252}[a-zA-Z])[A-Za-z0-9][\\w.-]{0,252}", "\\d{1,3}(?:\\.\\d{1,3}){3}"));
 /** `kubectl debug node/wk-2 -it --image=busybox -- chroot /host ip route`, `oc debug node/wk-2 -- …`, `kubectl node-shell wk-2 -- …`: the same. */
 const DEBUGGED =
-  /^(?:sudo )?(?:kubectl|oc|k3s kubectl) (?:\S{1,100} ){0,6}?(?:debug (?:\S{1,100} ){0,6}?nodes?\/|node-shell )([a-z0-9][a-z0-9.-]{0,252}) (?:\S{1,100} ){0,12}?-- (?:chroot \/host )?([\w./-]{1,64})/;
-const NODES_LISTED = /^(?:sudo )?(?:kubectl|oc|k3s kubectl) .{0,200}\bget (?:no|nodes?)(?: |$)/;
+  /^kubectl (?:\S{1,100} ){0,6}?(?:debug (?:\S{1,100} ){0,6}?nodes?\/|node-shell )([a-z0-9][a-z0-9.-]{0,252}) (?:\S{1,100} ){0,12}?-- (?:chroot \/host )?([\w./-]{1,64})/;
+const NODES_LISTED = /^kubectl get (?:no|nodes?)(?: |$)/;
 /** A row of `kubectl get nodes -o wide`: the name, and the node's own address behind its version. */
 const NODE_ROW = /^([a-z0-9][a-z0-9.-]{0,252})\s{1,200}(?:Not)?Ready\S{0,40}\s.{0,200}?\sv1\.\S{1,40}\s{1,40}(\d{1,3}(?:\.\d{1,3}){3})\s/;
 
@@ -58,7 +59,7 @@ function addressesElsewhere(capture: Capture, names: readonly string[]): Readonl
   const others = new Set<string>();
   let listed = false;
   for (const { argv, command, text } of capture.outputs) {
-    if (!NODES_LISTED.test((argv?.join(" ") ?? command).slice(0, 1000))) continue;
+    if (!NODES_LISTED.test(commandLine(argv ?? command).argv.join(" "))) continue;
     for (const line of text.split("\n", 5000)) {
       const [, name, address] = NODE_ROW.exec(line.slice(0, 1000)) ?? [];
       if (name === undefined || address === undefined) continue;
@@ -79,7 +80,7 @@ const ANYWHERE =
  */
 export function ofNeighbours(capture: Capture): ReadonlySet<number> {
   const asked = capture.outputs.map(({ argv, command }) => (argv?.join(" ") ?? command).slice(0, 4000));
-  const remotes = asked.map((command) => REMOTE.exec(command) ?? DEBUGGED.exec(command));
+  const remotes = asked.map((command) => REMOTE.exec(command) ?? DEBUGGED.exec(asKubectl(withoutPrompt(command))));
   const addressed = asked.map((command) => REMOTE_ADDRESS.exec(command)?.[1]);
   if (remotes.every((match) => match === null) && addressed.every((address) => address === undefined)) return new Set();
   // what a neighbour says it is called is no name of this node

@@ -105,7 +105,9 @@ function portsOf(sources: Sources): Port[] {
   const own = new Set((sources.address?.rows ?? []).flatMap((row) => (row.interface === undefined || row.interface === "kube-ipvs0" ? [] : [row.address])));
   const isNodePort = (address: string, port: number | undefined): port is number => port !== undefined && port >= USUAL_NODE_PORTS && own.has(address);
   for (const row of sources.ipvs?.services ?? []) if (isNodePort(row.address, row.port)) add(row, row.port, row.protocol, "rule", listed);
-  for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", false);
+  // who serves a port of the cluster's list is known where kube-proxy was seen to listen on its own ports
+  const served = listed && sockets.some((row) => row.state === "LISTEN" && row.process?.startsWith("kube-proxy") === true);
+  for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", served && row.protocol === "tcp");
   return [...ports.values()];
 }
 

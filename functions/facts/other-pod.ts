@@ -1,12 +1,14 @@
 import type { Capture } from "./capture.ts";
+import { commandLine, withoutPrompt } from "./command.ts";
+import { asKubectl } from "./kubectl-command.ts";
 import { isCalled, nodeNames } from "./node-name.ts";
 
 /** A pod that each node has one of. Those of Deployments (CoreDNS) serve all nodes. */
 const AGENT =
   "(?:cilium|cilium-envoy|kube-proxy|calico-node|canal|rke2-canal|aws-node|kube-flannel(?:-ds)?(?:-[a-z0-9]{1,12})?|weave-net|kube-router|antrea-agent|node-local-dns|ovnkube-node)-[bcdfghjklmnpqrstvwxz2456789]{5}";
 /** `kubectl -n kube-system exec cilium-x2kqp -c cilium-agent -- …`, `kubectl logs --previous pod/kube-proxy-7xk2p`. */
-const ASKED = new RegExp(`^(?:sudo )?(?:kubectl|oc|k3s kubectl)\\s(?:.{0,200}\\s)?(?:exec|logs)\\s(?:.{0,200}?\\s)?(?:pods?/)?(${AGENT})(?=\\s|$)`);
-const LISTED = /^(?:sudo )?(?:kubectl|oc|k3s kubectl)\s.{0,200}\bget\s(?:po|pods?)\b/;
+const ASKED = new RegExp(`^kubectl\\s(?:.{0,200}\\s)?(?:exec|logs)\\s(?:.{0,200}?\\s)?(?:pods?/)?(${AGENT})(?=\\s|$)`);
+const LISTED = /^kubectl get (?:po|pods?)(?:[ /]|$)/;
 /** The columns of `-o wide` from the age on: `31d   10.20.0.12   node2   <none>`. */
 const ROW =
   /^(?:[a-z0-9-]{1,63}\s{1,40})?([a-z][a-z0-9.-]{2,250})\s{1,200}\d{1,3}\/\d{1,3}\s.{0,120}?\s(?:[0-9a-f.:]{2,45}|<none>)\s{1,60}([a-z0-9][a-z0-9.-]{0,252})\s{1,200}\S{1,60}\s{1,40}\S{1,60}\s*$/;
@@ -18,7 +20,7 @@ const PREFIXED = new RegExp(`^\\[pod/(${AGENT})/[^\\]]{1,255}\\] `);
 function podsElsewhere(capture: Capture): ReadonlySet<string> {
   const nodes = new Map<string, string>();
   for (const { argv, command, text } of capture.outputs) {
-    if (!LISTED.test((argv?.join(" ") ?? command).slice(0, 1000))) continue;
+    if (!LISTED.test(commandLine(argv ?? command).argv.join(" "))) continue;
     for (const line of text.split("\n", 5000)) {
       const [, pod, node] = ROW.exec(line.slice(0, 1000)) ?? [];
       if (pod !== undefined && node !== undefined) nodes.set(pod, node);
@@ -31,7 +33,7 @@ function podsElsewhere(capture: Capture): ReadonlySet<string> {
 
 /** Which outputs of a capture, by index, were asked of an agent's pod (or are its log) that runs on another node, as a list of pods in the same capture says. */
 export function ofOtherPods(capture: Capture): ReadonlySet<number> {
-  const asked = capture.outputs.map(({ argv, command }) => ASKED.exec((argv?.join(" ") ?? command).slice(0, 1000))?.[1]);
+  const asked = capture.outputs.map(({ argv, command }) => ASKED.exec(asKubectl(withoutPrompt(argv?.join(" ") ?? command)).slice(0, 1000))?.[1]);
   if (asked.every((pod) => pod === undefined)) return new Set();
   const elsewhere = podsElsewhere(capture);
   return new Set(asked.flatMap((pod, index) => (pod !== undefined && elsewhere.has(pod) ? [index] : [])));

@@ -142,6 +142,8 @@ const HELD = new Set(
 );
 /** Matches that are their module's name alone. */
 const BARE = new Set(["socket", "rpfilter"]);
+/** Matches that ask for something of their own; an `nft` that does not know them prints their names alone. */
+const ASKING = new Set(["conntrack", "state", "multiport", "mark", "addrtype", "set"]);
 
 /** The matches that only the text of the rule tells. */
 function optionConditions(row: IptablesRow, ipset: Ipset | undefined): Condition[] {
@@ -165,6 +167,7 @@ function optionConditions(row: IptablesRow, ipset: Ipset | undefined): Condition
     if (word === "-m") {
       module = value;
       if (BARE.has(module)) conditions.push(bare(module, words));
+      else if (ASKING.has(module) && /^(?:-[mjg]|undefined)$/.test(String(words[i + 1]))) conditions.push(() => `what the rule asks ${module} is not shown`);
     } else if (word === "--mark" && module === "mark") {
       // held by the row
     } else if (word === "--match-set" || word === "--set") conditions.push(setCondition(ipset, value, second, negated));

@@ -1,5 +1,6 @@
 import type { Family } from "./ip-address.ts";
 import { type Overlap, overlap, type Range, rangeOf } from "./ip-range.ts";
+import { portNamed } from "./service-name.ts";
 
 /** A packet that is thought through the firewall of a node. What is left out is unknown, and a rule that asks for it may match or not. */
 export interface Packet {
@@ -138,9 +139,7 @@ function inPort(port: number, asked: string): Answer {
   return port >= low && port <= high;
 }
 
-/** Names that listings print for the ports that probes use or that firewalls name most. */
-const SERVICES = new Map(Object.entries({ http: 80, https: 443, domain: 53, ssh: 22, ntp: 123, bootps: 67, bootpc: 68, mdns: 5353, otv: 8472 }));
-const portNumber = (text: string): number | undefined => (/^\d{1,5}$/.test(text) ? Number(text) : SERVICES.get(text));
+const portNumber = (text: string): number | undefined => (/^\d{1,5}$/.test(text) ? Number(text) : portNamed(text));
 
 /** Is (mark & mask) == value? */
 export function hasMark({ mark, unknown }: Marks, value: number, mask: number): Answer {

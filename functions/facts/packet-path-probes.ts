@@ -211,7 +211,8 @@ function addressesBehind(view: NodeView, family: Family, name: string): string |
   );
   if (host !== undefined) return host.prefix.slice(0, host.prefix.indexOf("/"));
   const router = name.startsWith("lxc") ? "cilium_host" : name;
-  const own = view.addresses.find((address) => address.interface === router && address.family === family && address.scope !== "link");
+  // `ip -br addr` tells no scope, but every interface has such an IPv6 address, which is no pods' network
+  const own = view.addresses.find((row) => row.interface === router && row.family === family && row.scope !== "link" && !/^fe[89ab]/.test(row.address));
   if (own === undefined) return view.routes.find((route) => route.family === family && route.interface === name && isOwnNetwork(route))?.prefix;
   if (own.prefixLength === undefined) return undefined;
   if (!isHost(`/${own.prefixLength}`)) return `${own.address}/${own.prefixLength}`;

@@ -23,6 +23,22 @@ export function withoutPrompts(text: string): string {
   return "\n".repeat(newlines) + text.slice(start, end);
 }
 
+/** What curl shows of a transfer: its meter, and with -i the head of the answer. */
+const METER =
+  /^(?:\s{0,4}% Total\s{1,8}% Received.{0,100}|\s{1,80}Dload\s{1,8}Upload.{0,100}|.{0,400}[\d-]{1,3}:[\d-]{2}:[\d-]{2}\s{1,8}[\d-]{1,3}:[\d-]{2}:[\d-]{2}\s{1,8}[\d.]{1,10}[kMG]?)$/;
+const HEAD = /^(?:HTTP\/[\d.]{1,3} \d{3}\b.{0,100}|[A-Za-z][A-Za-z-]{1,60}: .{0,1000})$/;
+
+/** The answer of a program that was asked over HTTP, without prompts and what curl shows of the transfer; lines keep their numbers. */
+export function answerOf(text: string): string {
+  const given = withoutPrompts(text).split("\n");
+  let start = 0;
+  while (start < given.length - 1 && /^\s*$/.test(given[start] ?? "")) start++;
+  const first = start;
+  while (start < given.length - 1 && (METER.test((given[start] ?? "").trimEnd()) || (given[start] ?? "").trim() === "")) start++;
+  if (given[start]?.startsWith("HTTP/") === true) while (start < given.length - 1 && HEAD.test((given[start] ?? "").trimEnd())) start++;
+  return start === first ? given.join("\n") : `${"\n".repeat(start)}${given.slice(start).join("\n")}`;
+}
+
 const FENCE = /^[ \t]{0,8}(?:`{3,8}|~{3,8})[A-Za-z-]{0,20}[ \t]{0,8}$/gm;
 
 const NO_BREAK = "\u00a0";

@@ -14,6 +14,10 @@ export function pipeOf(command: string): string {
 export const keepsNewest = (pipe: string): boolean => pipe !== "" && pipe.split(" | ").every((one) => NEWEST.test(one));
 const NEWEST = /^(?:tail(?: (?:-n|--lines[= ]|-n?|\+)?\+?\d{0,9}){0,2}|cat|less|more|tee [^|]{1,200})$/;
 
+/** True if no line was lost or moved on the way: `| jq .`, `| tee pods.json`, or no pipe at all. */
+export const showsAll = (pipe: string): boolean => pipe === "" || HARMLESS.test(pipe);
+const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|]{1,200}))+$/;
+
 const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0,6}c[a-zA-Z]{0,6} .{1,200})$/;
 
 /** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */
@@ -22,9 +26,11 @@ export const isLineCount = (pipe: string): boolean => COUNTS.test(pipe);
 const NUMBERED =
   /(?:^|\| )(?:[ef]?grep (?:-\S{1,40} ){0,4}?(?:-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}|--line-number) .{1,200}|cat -[a-zA-Z]{0,3}n[a-zA-Z]{0,3}(?: \|.{1,200})?|nl(?: .{1,200})?)$/;
 
-/** The text without the number that `| grep -n`, `| cat -n` or `| nl` put in front of each line. */
-export const withoutLineNumbers = (text: string, pipe: string): string =>
-  pipe !== "" && NUMBERED.test(pipe) ? text.replace(/^(?:\d{1,9}[:-]|[ \t]{0,9}\d{1,9}\t)/gm, "") : text;
+/** The text without the number that `cat -n`, `| grep -n`, `| cat -n` or `| nl` put in front of each line. */
+export const withoutLineNumbers = (text: string, pipe: string, argv: readonly string[]): string =>
+  (pipe !== "" && NUMBERED.test(pipe)) || (argv[0] === "cat" && argv.some((word) => /^-[a-zA-Z]{0,3}[nb]/.test(word)))
+    ? text.replace(/^(?:\d{1,9}[:-]|[ \t]{0,9}\d{1,9}\t)/gm, "")
+    : text;
 
 const TAKES_PARTS =
   /(?:^|\| )(?:g?awk (?:-F ?\S{1,8} )?\{ ?print \$[1-9]|[ef]?grep (?:-(?!-? |e )\S{1,8} ){0,4}?-[a-zA-Z]{0,6}o|cut (?:(?:-d ?|--delimiter=).{0,3}? )?(?:-f ?|--fields=)(?:\d{1,4}[-,]){0,20}\d{1,4}(?= |$))/;

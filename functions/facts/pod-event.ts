@@ -31,12 +31,12 @@ const PodEvents = z.object({ rows: z.array(Event) });
 type Event = z.infer<typeof Event>;
 
 const AGE = "(?:<invalid>|<unknown>|\\d{1,6}[dhms](?:\\d{1,4}[hms]){0,3})";
-// describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT (before kubectl 1.15 KIND alone), MESSAGE, a namespace in front for all of them
+// describe: Type Reason Age From Message; get events: LAST SEEN, TYPE, REASON, OBJECT (before kubectl 1.15 KIND alone; `kubectl events`: Pod/cart-0), MESSAGE, a namespace in front for all of them
 const DESCRIBED = new RegExp(
   `^\\s{0,8}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}([\\w./-]{1,120}(?:, [\\w.-]{1,253})?)\\s{1,80}(\\S.{0,4000})$`,
 );
 const LISTED = new RegExp(
-  `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([a-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
+  `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([A-Za-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
 );
 // of `get events -o wide` behind OBJECT: SUBOBJECT (or nothing), SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME
 const WIDE = new RegExp(
@@ -51,6 +51,7 @@ const NOT_READY_END = /^.{0,100}?\s{2,40}(KubeletNotReady)\s{2,60}(\S.{0,4000})$
 const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
 /** The same conditions in `kubectl get node -o yaml`, whose longer messages go on in the next line. */
 const IN_YAML = /^\s{0,16}message: (?:'([^'\s].{3,4000}?)'?|([^'"\s].{3,4000}))$/;
+const OTHERS = /^(?:services|endpoints|endpointslices?(?:\.discovery\.k8s\.io)?|configmaps)(?:\/|$)/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
 /** What a log line is kept for: a pod's sandbox or address. */
@@ -69,8 +70,10 @@ export const podEvent = defineFact({
     const json = /^(?:json|yaml|jsonpath|go-template|custom-columns|name)/.test(optionValue(argv, "-o", "--output") ?? "");
     if (argv.includes("get") && argv.some((word) => /^(?:no|nodes?)(?:\/|$)/.test(word)) && json)
       return { format: "runtime", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+    // nothing of pods is told of the others
+    if (argv.includes("describe") && OTHERS.test(argv[argv.indexOf("describe") + 1] ?? "")) return undefined;
     if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
-    const at = argv.findIndex((word) => word === "events" || word === "event" || word === "ev");
+    const at = argv.findIndex((word) => /^(?:events?(?:\.events\.k8s\.io)?|ev)$/.test(word));
     if (at === -1 || !(argv[1] === "events" || argv.includes("get"))) return undefined;
     if (/^(?:json|yaml)$/.test(optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o[jy]/.test(word))?.slice(2) ?? ""))
       return { format: "objects", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
@@ -100,7 +103,7 @@ export const podEvent = defineFact({
       } else if (listed !== null) {
         const [, age, count, type, reason, object, told] = listed as unknown as [string, string, string | undefined, string, string, string, string];
         const [, message = told, times = count] = WIDE.exec(told) ?? [];
-        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(times ?? 1), object, message });
+        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(times ?? 1), object: lowered(object), message });
       } else if (view.format === "describe" && (NOT_READY.test(raw) || NOT_READY_END.test(raw))) {
         const [, reason, message] = (NOT_READY.exec(raw) ?? NOT_READY_END.exec(raw)) as unknown as [string, string, string];
         rows.push({ line, source: "event", type: "Condition", reason, count: 1, message });
@@ -147,6 +150,9 @@ function fromObjects({ text, startedAt }: Input, unparsed: UnparsedLines): Event
     ];
   });
 }
+
+/** `Pod/cart-0` as the other listings have it. */
+const lowered = (object: string): string => object.replace(/^[A-Z]\w{0,40}(?=\/)/, (kind) => kind.toLowerCase());
 
 /** Without the quotes of YAML, and the backslashes of JSON. */
 function spoken(value: string): string {

@@ -83,6 +83,9 @@ const POD_DEVICE = /^(?:cali[0-9a-f]{11}|lxc(?:_health|[0-9a-f]{12,14})|eni[0-9a
 /** Of CNIs that route to each pod. */
 const ROUTED_DEVICE = /^(cali|eni|azv)[0-9a-f]{11}$/;
 const ANSWERS = new Set(["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"]);
+/** `arp` does not tell the state; it shows the MAC of those alone that answered. Multicast is nobody's, and always has one. */
+const answered = ({ state, mac, address }: Neighbor): boolean =>
+  ANSWERS.has(state) || (state === "UNKNOWN" && mac !== undefined && !/^(?:ff|22[4-9]\.|23\d\.)/i.test(address));
 const SILENT = new Set(["FAILED", "INCOMPLETE"]);
 
 /** Calico: `route (Ifindex: 12, Dst: 10.1.2.3/32, Scope: link) already exists for an interface other than 'cali…'`, in old versions `failed to add route file exists` */
@@ -153,7 +156,7 @@ export const podPath = defineDerivedFact<PodPath>({
         const here = entries.get(address) ?? [];
         // on the way through a gateway the address itself is nobody's neighbour
         const silent = row.gateway !== undefined || here.some((entry) => entry.interface === name && SILENT.has(entry.state));
-        const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && ANSWERS.has(entry.state));
+        const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && answered(entry));
         // one pod alone has the address, and its device is here and lives
         const [endpoint, ...more] = endpoints.get(address) ?? [];
         const told = more.length === 0 && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
@@ -178,8 +181,10 @@ export const podPath = defineDerivedFact<PodPath>({
       }
     }
     Object.assign(result, claimsOf(sources, result.routes));
+    // where nobody knows what the node is called, any of them may be its own
+    const unnamed = (sources["cluster-pod"]?.rows ?? []).every((row) => row.own === undefined);
     for (const row of sources["cluster-pod"]?.rows ?? []) {
-      if (row.own === true && STARTS.test(row.status) && (row.age ?? START) < START) result.starting.push({ ...placeOf(row), name: row.name });
+      if ((row.own ?? unnamed) && STARTS.test(row.status) && (row.age ?? START) < START) result.starting.push({ ...placeOf(row), name: row.name });
     }
     nameHeir(link?.rows ?? [], result.routes);
     const rivals = rivalsOf(entries);
@@ -256,7 +261,8 @@ const ENDED = /^(?:Completed|Succeeded|Failed|Error|Evicted)$/;
 const LENGTHS = [29, 28, 27, 26, 25, 24, 23, 22, 21, 20];
 const isRange = (row: Route): boolean =>
   row.family === "ipv4" &&
-  CALICO.test(row.protocol ?? "") &&
+  // `route -n` (flag U) does not tell who made a route
+  (CALICO.test(row.protocol ?? "") || (row.protocol === undefined && row.flags.includes("U"))) &&
   (row.type === "blackhole" || row.gateway !== undefined) &&
   LENGTHS.includes(prefixBits(row.prefix)?.length ?? 0);
 /** A prefix as a key; of an address, the prefix of this length that it lies in. */
@@ -273,7 +279,7 @@ function rivalsOf(entries: ReadonlyMap<string, readonly Neighbor[]>): Map<string
   for (const [address, rows] of entries) {
     // Calico and Cilium give the pod's gateway one address on every device
     if (address.startsWith("169.254.")) continue;
-    const live = rows.filter((row) => POD_DEVICE.test(row.interface) && ANSWERS.has(row.state) && row.mac !== undefined);
+    const live = rows.filter((row) => POD_DEVICE.test(row.interface) && answered(row) && row.mac !== undefined);
     const [first, second] = live;
     if (first === undefined || second === undefined || first.interface === second.interface) continue;
     rivals.set(first.interface, { address, other: second.interface });

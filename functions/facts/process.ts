@@ -4,6 +4,7 @@ import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type Vie
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
+import { isWindowWidth } from "./unwrap.ts";
 
 /**
  * Processes of the node, and containers where a container tool was asked.
@@ -94,6 +95,8 @@ export const process = defineFact({
     let columns = view.format === "custom" ? customColumns(argv) : LAYOUTS[view.format];
     // only the last column may hold blanks: `-o pid,comm,args` ends with the whole command
     const names = view.format === "names" || (view.format === "custom" && /(?:^|[,\s])u?comm(?:[=:][^,]{0,40})?$/.test(formatOf(argv) ?? ""));
+    const window = windowOf(text);
+    const cut: { line: number; text: string }[] = [];
     for (const { line, text: content } of lines(text)) {
       const title = titleColumns(content);
       if (title !== undefined) {
@@ -101,9 +104,13 @@ export const process = defineFact({
         continue;
       }
       const row = columns === undefined ? undefined : processRow(content, columns, line, names);
-      if (row !== undefined) rows.push(row);
-      else if (!isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      if (row !== undefined) {
+        rows.push(row);
+        if (!names && content.length === window && row.arguments === undefined && !content.endsWith("]")) cut.push({ line, text: content });
+      } else if (!isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
+    // where the lines were wrapped instead, their rests stand behind them, and could not be read
+    if (unparsed.count === 0) for (const { line, text: content } of cut) unparsed.add(line, content);
     // whether it shows all of them is known when the parts are put together
     const whole = argv[0] === "ps" && view.scope === "" && view.format !== "bare" && truncated !== true;
     const texts = whole && rows.length > 0 ? searched(pipe ?? "") : [];
@@ -160,7 +167,7 @@ function psView(argv: readonly string[]): View | undefined {
   const everything = /[eA]/.test(letters.replace("-o", "")) || (/a/.test(bsd) && /x/.test(bsd)) || /a[a-z]{0,4}x/.test(letters);
   const selected = argv.some((word, i) => i > 0 && (/^-(?:C|p|q|G|g|s|t|U)$/.test(word) || /^--(?:pid|ppid|user|group|tty|sid)\b/.test(word)));
   const custom = formatOf(argv) !== undefined;
-  const format = custom ? "custom" : aux ? "aux" : letters.includes("f") ? "full" : everything ? (bsd === "" ? "names" : "states") : "bare";
+  const format = custom ? "custom" : aux ? "aux" : /[fF]/.test(letters) ? "full" : everything ? (bsd === "" ? "names" : "states") : "bare";
   return {
     format,
     complete: !selected,
@@ -186,6 +193,18 @@ function customColumns(argv: readonly string[]): readonly string[] | undefined {
   const last = names.pop();
   return last !== undefined && /^(?:args|cmd|command|comm|ucmd|ucomm)$/.test(last) ? names.map((name) => name.toUpperCase()) : undefined;
 }
+
+/**
+ * The width of the window that cut the lines of a listing, which ps does on a terminal: as many columns as windows have, or several lines, and no line has more. A program's name that reaches to it
+ * may go on behind it.
+ */
+function windowOf(text: string): number | undefined {
+  const widths = [...lines(text)].map((row) => row.text.length);
+  const widest = widths.reduce((most, width) => Math.max(most, width), 0);
+  const full = widths.filter((width) => width === widest).length;
+  return widest >= NARROWEST && full >= (isWindowWidth(widest) ? 1 : 3) ? widest : undefined;
+}
+const NARROWEST = 60;
 
 /** The columns before the command, if the line is a title line. */
 function titleColumns(content: string): readonly string[] | undefined {

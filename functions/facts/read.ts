@@ -1,5 +1,5 @@
 import type { Capture, Output } from "./capture.ts";
-import { commandLine, isPromptLine, searchOf } from "./command.ts";
+import { commandLine, fallbackOf, isHushed, isPromptLine, searchOf } from "./command.ts";
 import { containerNames } from "./container-name.ts";
 import { cutInside } from "./cut-output.ts";
 import { derivedFacts } from "./derived.ts";
@@ -74,7 +74,9 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const ownLines = withoutOtherPods(capture);
   // what is pasted from a thread is an output or two
   const timed = capture.startedAt !== undefined && capture.outputs.length >= COLLECTED;
-  const read = (output: Output, index: number): boolean => {
+  const zone = zoneOf(capture.startedAt);
+  const read = (printed: Output, index: number): boolean => {
+    const output = failedInstead(printed);
     const line = commandLine(output.argv ?? output.command);
     const search = searchOf(output.argv ?? output.command);
     const startedAt = startOf(output, capture.startedAt);
@@ -90,8 +92,9 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
-      const whole = view.complete && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
-      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, timed, line.sorted, names);
+      const silent = output.text.trim() === "" && isHushed(output.command);
+      const whole = view.complete && !silent && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
+      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, zone, timed, line.sorted, names);
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -174,6 +177,18 @@ function startOf(output: Output, startedAt: string | undefined): number | undefi
   return Number.isNaN(seconds) ? undefined : seconds + (output.startMs ?? 0) / 1000;
 }
 
+/** The output of a command that failed, where all that was printed is what its line says for that case (`lsmod | grep br_netfilter || echo absent`). */
+function failedInstead(output: Output): Output {
+  const said = output.argv === undefined ? fallbackOf(output.command) : "";
+  return said === "" || output.text.trim() !== said ? output : { ...output, text: "", exitCode: 1 };
+}
+
+/** Seconds east of UTC that the time of the capture names: who notes it so noted what the node's clock showed. */
+function zoneOf(startedAt: string | undefined): number {
+  const [, sign, hours, minutes] = /T.*([+-])(\d\d):?(\d\d)$/.exec(startedAt ?? "") ?? [];
+  return sign === undefined ? 0 : (sign === "-" ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
+}
+
 function readOutput(
   fact: AnyFact,
   output: Output,
@@ -181,6 +196,7 @@ function readOutput(
   argv: readonly string[],
   view: Part<unknown>["view"],
   startedAt: number | undefined,
+  zone: number,
   timed: boolean,
   sorted: boolean,
   names: readonly string[] | undefined,
@@ -196,13 +212,17 @@ function readOutput(
     const { sample, exitCode, stderr } = output;
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
     const input = {
-      text: withoutLineNumbers(unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)), pipe),
+      text: withoutFrame(
+        withoutLineNumbers(unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)), pipe, argv),
+        argv,
+      ),
       argv,
       view,
       sample,
       exitCode,
       stderr,
       startedAt,
+      zone,
       // a person who pastes writes down neither when a command began nor how long it took
       live: output.startMs !== undefined || output.durationMs !== undefined,
       timed,
@@ -258,6 +278,19 @@ function withEcho(text: string, command: string): string {
   const echo = (behind === "" && /^(?:.{0,200}[#$%>❯➜]\s{0,8})?$/.test(before)) || (BEFORE_TITLE.test(before) && BEHIND_TITLE.test(behind));
   return echo ? `${text.slice(0, start)}$ ${command}${text.slice(end)}` : text;
 }
+
+/** `text` without what a script wrote around it: the time at which it ran the command on the first line, the code with which that ended on the last. */
+function withoutFrame(text: string, argv: readonly string[]): string {
+  const end = argv[0] === "date" || argv[0] === "timedatectl" ? -1 : text.indexOf("\n");
+  const bare = end > 0 && end < 60 && DATE.test(text.slice(0, end)) ? text.slice(end) : text;
+  const last = bare.trimEnd().lastIndexOf("\n");
+  return last > 0 && bare.length - last < 60 && EXIT_CODE.test(bare.slice(last + 1).trim()) ? bare.slice(0, last + 1) : bare;
+}
+/** kubectl's and scripts': `command terminated with exit code 1`, `[exit 0]`, `exit code: 0`, `rc=0`. */
+const EXIT_CODE = /^[[(]?(?:command terminated with exit code|exit(?:ed)?(?:[ _-]?(?:code|status))?|rc|return code)[:= ]{1,2}\d{1,3}[\])]?$/i;
+/** `Tue Nov 26 14:21:40 UTC 2024`, `Tue 26 Nov 2024 02:21:40 PM CET`, `2024-11-26T14:21:40+00:00`, alone on its line. */
+const DATE =
+  /^(?:[A-Z][a-z]{2},? (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2} \d{4}) \d{2}:\d{2}:\d{2}(?: [AP]M)?(?: [A-Z]{3,5}| [+-]\d{2,4})?(?: \d{4})?|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:?\d{2}|Z| UTC)?)\r?$/;
 
 /** `### ip route ###`, `==== ip route ====`, `+ ip route`, `Command: ip route`. */
 const BEFORE_TITLE = /^[=#*+~-]{0,80}[ \t]{0,8}(?:(?:command|cmd|output of|running|executing):?[ \t]{1,4})?["'`]?$/i;

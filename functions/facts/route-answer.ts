@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ROUTE_TABLES } from "./ip-command.ts";
+import { asString, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -56,7 +57,7 @@ export const routeAnswer = defineFact({
   commands: [],
   recognize(argv): View | undefined {
     if (argv[0] !== "ip") return undefined;
-    const words = argv.slice(1).filter((word) => !/^-(?:[46od]|o?d?|family|details|oneline)$/.test(word));
+    const words = argv.slice(1).filter((word) => !/^-(?:[46odjp]{1,4}|family|details|oneline|json|pretty)$/.test(word));
     if (!/^r(?:o(?:u(?:t(?:e)?)?)?)?$/.test(words[0] ?? "") || !/^g(?:et?)?$/.test(words[1] ?? "")) return undefined;
     return { format: "text", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 };
   },
@@ -68,6 +69,14 @@ export const routeAnswer = defineFact({
     const rows: Answer[] = [];
     const refusals: Refusal[] = [];
     const asked = questionOf(argv);
+    if (/^\s{0,200}\[\s{0,8}[{\]]/.test(text)) {
+      for (const { value, line } of jsonElements(text, unparsed)) {
+        const row = answerOf(line, wordsOfJson(value));
+        if (row !== undefined) rows.push(row);
+        else if (Object.keys(value).length > 0) unparsed.add(line, JSON.stringify(value).slice(0, 200));
+      }
+      return unparsed.with({ rows, refusals });
+    }
     for (const { line, text: content } of lines(text)) {
       const row = answerOf(line, wordsOf(content));
       const previous = rows.at(-1);
@@ -97,6 +106,13 @@ function questionOf(argv: readonly string[]): Omit<Refusal, "line" | "reason"> |
   const after = (name: string): string | undefined => (words.includes(name) ? words[words.indexOf(name) + 1] : undefined);
   return { destination, ...present({ from: after("from"), inputInterface: after("iif") }) };
 }
+
+/** What `ip -j route get` tells, as the words of the text form. */
+const wordsOfJson = (value: Readonly<Record<string, unknown>>): string[] =>
+  [asString(value["type"]) ?? "", asString(value["dst"]) ?? ""]
+    .filter((word) => word !== "")
+    .concat(Object.entries(NAMES).flatMap(([key, name]) => (typeof value[key] === "string" ? [name, value[key] as string] : [])));
+const NAMES = { from: "from", gateway: "via", dev: "dev", table: "table", prefsrc: "src", iif: "iif" };
 
 function answerOf(line: number, words: readonly string[]): Answer | undefined {
   let at = TYPES.has(words[0] ?? "") ? 1 : 0;

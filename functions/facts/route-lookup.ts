@@ -151,7 +151,8 @@ function* questions(
     let asked = 0;
     for (const row of own) {
       if (asked > MAX_PROBES) break;
-      if (!isConnected(row, ownAddresses) || isEnslaved(row.interface, links)) continue;
+      // zeroconf: every interface may have this prefix, and whichever answers is right
+      if (!isConnected(row, ownAddresses) || isEnslaved(row.interface, links) || row.prefix === "169.254.0.0/16") continue;
       const names = (sharing.get(row.prefix) ?? []).filter((other) => isConnected(other, ownAddresses)).flatMap((other) => other.interface ?? []);
       // where a network of containers has the subnet of a real one, its neighbours are not among the containers
       const real = names.filter((name) => !CONTAINER_BRIDGE.test(name));

@@ -54,6 +54,8 @@ const Proof = z.object({
 });
 /** kube-proxy's log says that it wrote its rules; only where all that it said lately was read. `age` in seconds. */
 const Written = z.object({ line: z.int(), age: z.number() });
+/** An external address that somebody wrote into a service although it is a node's: kube-proxy in IPVS mode takes it on every other node. Where kube-ipvs0 was not seen. */
+const Claimed = z.object({ line: z.int(), address: z.string(), service: z.string(), node: z.string() });
 const ServiceProxy = z.object({
   /** The best source first; a source that contradicts itself is left out. */
   modes: z.array(Mode),
@@ -61,6 +63,7 @@ const ServiceProxy = z.object({
   leftovers: z.array(Leftover),
   /** Of addresses that are bound and not the node's own. */
   foreign: z.array(Proof),
+  claimed: z.array(Claimed),
   written: z.array(Written),
 });
 type ServiceProxy = z.infer<typeof ServiceProxy>;
@@ -81,8 +84,11 @@ interface Sources {
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[]; searches: readonly { text: string }[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
-  readonly "cluster-node"?: { rows: readonly (Row & { internalAddress?: string })[] };
-  readonly "cluster-service"?: { endpoints: readonly (Row & { name: string; namespace?: string; address: string })[] };
+  readonly "cluster-node"?: { rows: readonly (Row & { name: string; internalAddress?: string })[] };
+  readonly "cluster-service"?: {
+    addresses: readonly (Row & { name: string; address: string; external?: boolean })[];
+    endpoints: readonly (Row & { name: string; namespace?: string; address: string })[];
+  };
   readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string })[] };
   readonly fdb?: { rows: readonly (Row & { mac?: string; destination?: string })[] };
 }
@@ -136,7 +142,14 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
   const written = (whole.has("agent-log") ? (sources["agent-log"]?.rows ?? []) : []).flatMap((row) =>
     row.age !== undefined && row.message.includes("SyncProxyRules complete") ? [{ ...placed(row), age: row.age }] : [],
   );
-  return { modes, bound, leftovers, foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS), written: written.slice(0, MAX_ROWS) };
+  return {
+    modes,
+    bound,
+    leftovers,
+    foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS),
+    claimed: claimedOf(sources, modes[0], bound),
+    written: written.slice(0, MAX_ROWS),
+  };
 }
 
 /** Cilium in the place of kube-proxy: its status says so, and nothing shows a program with a kube-proxy in it: no process, log or setting. */
@@ -257,6 +270,16 @@ function iptablesLeftovers(sources: Sources, jumps: readonly (IptablesRow & Row)
     return { ...placed(row), of: "iptables", kind, ...(address === undefined ? {} : { address }), ...(port === undefined ? {} : { port }), harmful };
   };
   return [...rejects.map((row) => made(row, "reject")), ...jumps.map((row) => made(row, "rule"))].toSorted((a, b) => Number(b.harmful) - Number(a.harmful));
+}
+
+function claimedOf(sources: Sources, mode: Mode | undefined, bound: readonly Bound[]): ServiceProxy["claimed"] {
+  const nodes = sources["cluster-node"]?.rows ?? [];
+  // with one node there is no other that takes it; settings may not be in use yet
+  if (mode?.mode !== "ipvs" || mode.source === "config" || bound.length > 0 || nodes.length < 2) return [];
+  return (sources["cluster-service"]?.addresses ?? []).flatMap((row) => {
+    const node = row.external === true ? nodes.find((other) => other.internalAddress === row.address) : undefined;
+    return node === undefined ? [] : [{ ...placed(row), address: row.address, service: row.name, node: node.name }];
+  });
 }
 
 function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly Bound[]): Proof[] {

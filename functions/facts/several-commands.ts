@@ -3,6 +3,7 @@ import { type CommandLine, commandLine, words } from "./command.ts";
 import { type AnyFact, MAX_UNPARSED, type Parsed, type View } from "./fact.ts";
 import { facts } from "./index.ts";
 import { unadorned } from "./paste.ts";
+import { folderAfter, inFolder } from "./working-folder.ts";
 
 /** `ip rule; ip route; ip -br link` on one line: people save themselves the Enter, and what was printed stands in one piece. */
 
@@ -40,7 +41,17 @@ export function commandsOf(line: string): readonly string[] {
     }
   }
   commands.push(line.slice(start));
-  return joined(commands.map((command) => command.trim()).filter((command) => command !== ""));
+  return joined(whereTyped(commands.map((command) => command.trim()).filter((command) => command !== "")));
+}
+
+/** Behind `cd /etc/cni/net.d` the files of that folder are meant. */
+function whereTyped(commands: readonly string[]): readonly string[] {
+  let folder: string | undefined;
+  const all = commands.map((command) => {
+    folder = folderAfter(command, folder);
+    return folder === undefined ? command : inFolder(command, folder);
+  });
+  return all.every((command, i) => command === commands[i]) ? commands : all.filter((command) => !/^cd\s/.test(command));
 }
 
 /** `ssh node1 'a; b'`: what stands before the quotes, and in them. */
@@ -78,6 +89,8 @@ export function eachCommand(output: Output): readonly Output[] {
   }
   const turns = turnsOf(output);
   if (turns !== undefined) return turns.flatMap(eachCommand);
+  const tables = tablesOf(output);
+  if (tables !== undefined) return tables.flatMap(eachCommand);
   const commands = commandsOf(output.command);
   const silent = commands.length > 1 ? commands.filter(printsNothing) : [];
   if (silent.length > 0) {
@@ -122,8 +135,10 @@ const EXPANDED = /[$`*?[{]/;
 /** A loop over more is no person's. */
 const MAX_TURNS = 200;
 
-/** What a turn of a loop over names runs, some word in the place of the variable. Empty if the command is no such loop. */
+/** What a turn of a loop runs, of one over names some word in the place of the variable. Empty if the command is no loop that can be divided. */
 export function commandsOfTurn(line: string): readonly string[] {
+  const listed = listedAgain(line);
+  if (listed !== undefined) return [listed];
   const [, variable, , body = ""] = FOR.exec(inQuotes(line)?.inner ?? line) ?? [];
   if (variable === undefined) return [];
   return commandsOf(body.replaceAll(/\n/g, ";")).map((command) => command.replaceAll(usesOf(variable), () => TURN));
@@ -166,6 +181,38 @@ function turnsOf(output: Output): readonly Output[] | undefined {
     return [{ ...output, command, text, truncated: output.truncated && i === starts.length - 1, ...(again ? { sample: i === 0 ? 1 : 2 } : {}) }];
   });
 }
+
+/** `while sleep 5; do ss -ltn; done`, `for i in 1 2 3; do date; netstat -ltn; sleep 1; done` */
+const AGAIN = /^\s{0,8}(?:while|until|for)\s[^$`]{1,200}?[;\n]\s{0,8}do\s{1,8}([^$`]{1,500}?)\s{0,8}[;\n]\s{0,8}done\s{0,8}$/s;
+const WAITS: ReadonlySet<string | undefined> = new Set(["sleep", "date", "echo", "clear", "true", ":"]);
+/** The first line of a table of sockets: a table has one. */
+const TABLE = /^(?:(?:Netid +)?State +Recv-Q +Send-Q |Active Internet connections )/;
+
+/** The one command of a loop that asks for the sockets again and again. */
+function listedAgain(line: string): string | undefined {
+  const [command, ...others] = commandsOf(AGAIN.exec(line)?.[1] ?? "").filter((one) => !WAITS.has(words(one)[0]));
+  return command !== undefined && others.length === 0 && /^(?:sudo )?(?:ss|netstat) [^|]*$/.test(command) ? command : undefined;
+}
+
+/** What such a loop printed: the first table and the last, as two samples. Undefined if there is one table. */
+function tablesOf(output: Output): readonly Output[] | undefined {
+  const command = listedAgain(output.command);
+  if (command === undefined) return undefined;
+  const lines = output.text.split("\n");
+  const starts = lines.flatMap((line, at) => (TABLE.test(line) ? [at] : []));
+  const [first, second] = starts;
+  const last = starts.at(-1);
+  if (first === undefined || second === undefined || last === undefined) return undefined;
+  // what stands between two tables is the time, or what an `echo` printed
+  const part = (from: number, to: number) => `${"\n".repeat(from)}${lines.slice(from, to).filter(isRow).join("\n")}\n`;
+  // it is left with Ctrl-C, which may cut the last one
+  const cut = output.truncated || lines.slice(last).filter(isRow).length < lines.slice(first, second).filter(isRow).length;
+  return [
+    { ...output, command, text: part(first, second), truncated: false, sample: 1 },
+    { ...output, command, text: part(last, lines.length), truncated: cut, sample: 2 },
+  ];
+}
+const isRow = (line: string): boolean => TABLE.test(line) || /:(?:\d{1,5}|\*|[a-z][\w-]{1,30})\s/.test(line) || /^(?:Proto|\s)/.test(line);
 
 /**
  * True if the names of a loop are those of machines, clusters or containers (`ssh $n ip route`, `kubectl --context $c get nodes`): then not all turns tell of this node, and nobody knows

@@ -24,6 +24,8 @@ const Total = z.object({
   allocated: z.int(),
   /** Among these the ones that carry no connection in this network namespace (`ss -s`); -1 where it was not told. */
   closed: z.int(),
+  /** Among these the ones that neither are established nor closed nor orphaned: they listen or are half closed (`ss -s`); -1 where it was not told. */
+  others: z.int(),
 });
 const SocketCount = z.object({
   rows: z.array(Stuck),
@@ -45,7 +47,7 @@ interface Sources {
     counts: readonly Counted[];
   };
   readonly "stuck-socket"?: { rows: readonly Counted[] };
-  readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; orphaned?: number; allocated?: number; closed?: number })[] };
+  readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; established?: number; orphaned?: number; allocated?: number; closed?: number })[] };
   readonly "kernel-log"?: KernelLog;
   readonly lsof?: { rows: readonly (Row & { program: string; named: number; closeWait: number; detached: number })[] };
 }
@@ -111,11 +113,18 @@ export const socketCount = defineDerivedFact<SocketCount>({
         .map(placed),
       totals: (sources["socket-summary"]?.rows ?? [])
         .filter((row) => row.protocol === "tcp")
-        .map((row) => ({ ...placed(row), orphaned: row.orphaned ?? -1, allocated: row.allocated ?? -1, closed: row.closed ?? -1 })),
+        .map((row) => ({ ...placed(row), orphaned: row.orphaned ?? -1, allocated: row.allocated ?? -1, closed: row.closed ?? -1, others: othersOf(row) })),
       complaints: complaints(sources["kernel-log"], COMPLAINT),
     };
   },
 });
+
+/** ss leaves them to be reckoned from the rest. Since Linux 6.11 those in CLOSE-WAIT are counted as established. */
+function othersOf(row: { established?: number; orphaned?: number; allocated?: number; closed?: number }): number {
+  const { established, orphaned, allocated, closed } = row;
+  if (established === undefined || orphaned === undefined || allocated === undefined || closed === undefined) return -1;
+  return Math.max(0, allocated - established - closed - orphaned);
+}
 
 /** The program that occurs most, and how often; empty if none is known. */
 function topOf(programs: ReadonlyMap<string, number> | undefined): [string, number] | [] {

@@ -130,7 +130,9 @@ export const socket = defineFact({
   ],
   recognize(argv, search): View | undefined {
     const program = argv[0];
-    const file = program === "cat" && argv.length === 2 ? PROC_FILE.exec(argv[1] as string)?.[1] : undefined;
+    // `awk '{print $4}' /proc/net/tcp | sort | uniq -c`: the column of the states
+    const column = program === "awk" && argv.length === 3 && /^\{ ?print \$4;? ?\}$/.test(argv[1] as string);
+    const file = column || (program === "cat" && argv.length === 2) ? PROC_FILE.exec(argv.at(-1) as string)?.[1] : undefined;
     // IPv4 and IPv6 have files of their own
     if (file !== undefined) return { format: "proc", complete: false, scope: `${file.slice(0, 3)} all ${file.endsWith("6") ? "ipv6" : "ipv4"}`, rank: 1 };
     if (/^[ef]?grep$/.test(program ?? "")) return ofSaved(argv);
@@ -171,6 +173,12 @@ export const socket = defineFact({
       const words = content.split(/\s+/, 24);
       if (countedState !== undefined && /^\d{1,9}$/.test(content)) {
         counts.push({ line, state: countedState, count: Number(content) });
+        continue;
+      }
+      const byNumber = view.format === "proc" ? /^(\d{1,9})\s+(0[\dA-C]|st)$/.exec(content) : null;
+      if (byNumber !== null) {
+        const kernels = KERNEL_STATES[Number.parseInt(byNumber[2] as string, 16) - 1];
+        if (kernels !== undefined) counts.push({ line, state: kernels, count: Number(byNumber[1]) });
         continue;
       }
       const counted = COUNTED.exec(content);

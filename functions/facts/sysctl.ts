@@ -130,7 +130,12 @@ export const sysctl = defineFact({
     const numbered = argv[0] === "grep" && hasLetter(argv, "n");
     const bare: { line: number; text: string }[] = [];
     let file: string | undefined;
+    let headed = 0;
     let others = 0;
+    // head and tail name a file, and nothing but an empty line stands below
+    const emptyFile = (): void => {
+      if (file !== undefined && MAY_BE_EMPTY.has(keyOfPath(file))) rows.push({ line: headed, key: keyOfPath(file), value: "" });
+    };
     for (const { line, text: raw } of lines(view.format === "metrics" ? metricsAs(text, pairLine) : text)) {
       const content = raw.trimStart(); // pasted text may be indented
       const missing = absentKey(content, asked);
@@ -146,8 +151,10 @@ export const sysctl = defineFact({
       } else {
         const header = HEADER.exec(content);
         const prefixed = header !== null ? null : view.format === EACH ? NAMED.exec(content) : FILE_AND_VALUE.exec(content);
-        if (header !== null) file = header[1];
-        else if (prefixed !== null) {
+        if (header !== null) {
+          emptyFile();
+          [file, headed] = [header[1], line];
+        } else if (prefixed !== null) {
           const value = (prefixed[2] as string).replace(numbered ? /^\d{1,6}:/ : /^$/, "");
           rows.push({ line, key: keyOfPath(prefixed[1] as string), value: oneBlank(value) });
         } else if (file !== undefined) {
@@ -156,6 +163,7 @@ export const sysctl = defineFact({
         } else bare.push({ line, text: numbered ? content.replace(/^\d{1,6}:/, "") : content });
       }
     }
+    if (truncated !== true) emptyFile();
     // A key that does not exist is told on stderr: quoted from there.
     for (const message of stderr.split("\n", 1000)) {
       const missing = absentKey(message.trimEnd(), asked);
@@ -444,7 +452,8 @@ function filesOf(argv: readonly string[]): string[] | undefined {
   if (!["cat", "head", "tail", "grep", "egrep"].includes(program)) return undefined;
   const files = argv.filter((word) => PROC.test(word));
   if (program === "cat" && ofOthers(argv) !== undefined) return files;
-  const rest = argv.slice(1).filter((word) => !PROC.test(word) && !word.startsWith("-"));
+  // `grep . FILE /dev/null`, so that grep names the one file
+  const rest = argv.slice(1).filter((word) => !PROC.test(word) && !word.startsWith("-") && (word !== "/dev/null" || !program.endsWith("grep")));
   const allowed = program === "cat" ? [] : program.endsWith("grep") ? rest.slice(0, 1) : rest.filter((word) => /^\+?\d{1,9}$/.test(word));
   if (files.length === 0 || rest.length > allowed.length) return undefined;
   if (program.endsWith("grep") && ["c", "l", "L", "q", "h", "o"].some((letter) => hasLetter(argv, letter))) return undefined;
