@@ -6,34 +6,103 @@ import { withoutMark } from "./sample-names.ts";
 /** Files that are named after the command whose output they hold. */
 
 /** Whoever names files after commands has their signs in the names: `kubectl_logs_kube-proxy-x7k2p_--tail=50.txt`, `sysctl_-a_|_grep_rp_filter.txt`. */
-const TEXT = /(?:^|\/)[^\p{Cc}/]{1,200}\.(?:txt|log|out|md)(?:\.gz)?$/u;
-const END = /(?:\.(?:txt|log|out|md|json|stdout|cmd))?(?:\.gz)?$/;
+const TEXT = /(?:^|\/)[^\p{Cc}/]{1,200}\.(?:txt|log|out|md)(?:\.(?:gz|xz|zst))?$/u;
+const END = /(?:\.(?:txt|log|out|md|json|stdout|cmd))?(?:\.(?:gz|xz|zst))?$/;
+/** The end of a name of a text that was packed by itself. */
+const COMPRESSED = /(?<=\.(?:txt|log|out|md|json))\.(?:xz|zst)$/;
 /** Scripts number what they write: `07_ip_route.txt`. */
 const NUMBER = /^\d{1,3}[\s._-]{1,3}(?=[a-z])/;
 /** When it was written: `ip_route_20261119-0914.txt`, `dmesg.2026-11-19T09:14:20Z.log`. Behind `--since` it is part of the command. */
 const STAMP = /(?<!since|until)[\s._-]{1,2}20\d\d(-?)(?:0\d|1[0-2])\1[0-3]\d(?:[T_-]?[0-2]\d[:_-]?[0-5]\d(?:[:_-]?[0-5]\d)?(?:Z|UTC)?)?$/;
 
+/** The programs that such commands begin with, as alternatives of an expression. */
+export const PROGRAMS =
+  "ip6?|ipvsadm|ipset|ipsec|ifconfig|route|arp|arping|bridge|brctl|tc|ip6?tables|ebtables|nft|firewall-cmd|ufw|ss|netstat|nstat|sar|lsof|conntrack|ethtool|sysctl|lsmod|dmesg|journalctl|systemctl|networkctl|nmcli|resolvectl|timedatectl|chronyc|date|ps|cat|ls|grep|tail|head|ovs|bpftool|cilium|calicoctl|birdc?|vtysh|kubectl|crictl|docker|podman|nsenter|curl|ping|tracepath|tcpdump|wg|uname|uptime|hostname|sudo|timeout|sleep|k3s|oc|talosctl|proc|sys|etc|run|var";
+
 /** What the names of such files begin with: of a folder with very many files only these are looked at more closely. */
-const PROGRAM =
-  /(?:^|\/)(?:\d{1,3}[\s._-]{1,3})?(?:ip6?|ipvsadm|ipset|ipsec|ifconfig|route|arp|arping|bridge|brctl|tc|ip6?tables|ebtables|nft|firewall-cmd|ufw|ss|netstat|nstat|sar|lsof|conntrack|ethtool|sysctl|lsmod|dmesg|journalctl|systemctl|networkctl|nmcli|resolvectl|timedatectl|chronyc|date|ps|cat|ls|grep|tail|head|ovs|bpftool|cilium|calicoctl|birdc?|vtysh|kubectl|crictl|docker|podman|nsenter|curl|ping|tracepath|tcpdump|wg|uname|uptime|hostname|sudo|timeout|sleep|k3s|oc|talosctl|proc|sys|etc|run|var)[^\p{Ll}/][^\p{Cc}/]{0,119}$|(?:^|\/)(?:(?:ip6?|eb)tables(?:-nft|-legacy)?-save|dmesg|lsmod|nstat|date|uptime|timedatectl|ifconfig)$/u;
+const PROGRAM = new RegExp(
+  String.raw`(?:^|\/)(?:\d{1,3}[\s._-]{1,3})?(?:${PROGRAMS})[^\p{Ll}/][^\p{Cc}/]{0,119}$|(?:^|\/)(?:(?:ip6?|eb)tables(?:-nft|-legacy)?-save|dmesg|lsmod|nstat|date|uptime|timedatectl|ifconfig)$`,
+  "u",
+);
 
 const PACKED = /\.(?:xz|bz2|zst|lz4|zip|tgz|tar|7z|pcapng?|cap|png|jpe?g|svg|pdf|html?|sh|py|go|ts|rs|swp|bak|sum|sha256)$/;
 
 /** True for a file that people save outputs in; of other names only those that are commands: `ip_-s_link`, `ip_-j_route.json`. */
 export const isText = (name: string): boolean =>
-  !PACKED.test(name) &&
+  !PACKED.test(name.replace(COMPRESSED, "")) &&
   (TEXT.test(name) ||
-    (PROGRAM.test(name) && [...commandNamed(name), ...commandNamed(withoutMark(name))].some((command) => isKnown(command) || tellsTime(command))));
+    (PROGRAM.test(plain(name)) && [...commandNamed(name), ...commandNamed(withoutMark(name))].some((command) => isKnown(command) || tellsTime(command))));
+
+const OPTION = /[\s_]-{1,2}[A-Za-z]/;
 
 /** `ip-route-show.txt`, `iptables_-t_nat_-S.log`, `proc_net_softnet_stat.txt` → what the command may be, the most likely first. */
 export function commandNamed(name: string): readonly string[] {
-  const bare = basename(name).replace(END, "").replace(NUMBER, "").replace(STAMP, "");
+  const bare = plain(basename(name)).replace(END, "").replace(NUMBER, "").replace(STAMP, "");
   // `conntrack--S`: the second sign is the option's
   const optioned = bare
     .split("--")
     .map((part) => part.replaceAll("-", " "))
     .join(" -");
-  return [bare, ...filesNamed(bare), bare.replaceAll("_", " "), optioned, bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
+  // a name with options of its own is not to lose them: `journalctl_-k_-b_-1` is of another boot
+  const others = OPTION.test(bare) ? [] : [bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
+  return [...withOptions(bare), bare, ...filesNamed(bare), bare.replaceAll("_", " "), optioned, ...others];
+}
+
+/** `ip%20route`, and `cat ∕proc∕net∕dev` with a sign that looks like a slash: what scripts make of signs that no file's name may have. */
+function plain(name: string): string {
+  const slashed = name.replaceAll(/[∕⁄]/g, "_");
+  if (!/%[\dA-Fa-f]{2}/.test(slashed)) return slashed;
+  return slashed.replaceAll(/%(?:20|2[fF])/g, "_").replaceAll(/%([2-7][\dA-Fa-f])/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+/** Programs that people run with a few letters of options, and which these may be. */
+const LETTERS: readonly (readonly [RegExp, RegExp])[] = [
+  [/^(?:ip|bridge|tc)$/, /^(?:[46dsjo]|br)$/],
+  [/^ss$/, /^[natuplemiosrwx]{1,5}4?$/],
+  [/^netstat$/, /^[anptulsrieg]{1,6}$/],
+  [/^(?:arp|route)$/, /^(?:n|an|a|en|e)$/],
+  [/^nstat$/, /^[asz]{1,3}$/],
+  [/^(?:sysctl|uname)$/, /^a$/],
+  [/^dmesg$/, /^[TH]$/],
+  [/^(?:ip6?|eb)tables(?:-nft|-legacy)?$/, /^(?:[nvLSls]{1,4}|t)$/],
+  [/^(?:ip6?|eb)tables(?:-nft|-legacy)?-save$/, /^(?:c|t)$/],
+  [/^conntrack$/, /^[SLCslc]$/],
+  [/^ipvsadm$/, /^[Llnc]{2,3}$/],
+  [/^ethtool$/, /^[kSigcalns]$/],
+  [/^(?:bpftool|nft)$/, /^[ja]$/],
+  [/^journalctl$/, /^[ukb]$/],
+  [/^date$/, /^[uIR]s?$/],
+];
+/** Their letters are large where they list something: a name in lower case has lost that. */
+const CAPITALS = /^(?:(?:ip6?|eb)tables(?:-nft|-legacy)?|conntrack)$/;
+/** Programs with the sign in their own name. */
+const PARTS = /^((?:ip6?|eb)tables)[ _-](?:(nft|legacy)[ _-])?(save)(?=[ _-]|$)|^(ovs)[ _-](vsctl|appctl|ofctl)(?=[ _-])/;
+
+/** `ip-s-link`, `ss_lntup`, `iptables-save-c`, `conntrack-s`: names with one sign for all, so that the options lost theirs. None where the name has options of its own. */
+function withOptions(bare: string): string[] {
+  if (bare.length > 120 || /(?:^|[\s_])-|--|\//.test(bare)) return [];
+  const parts = PARTS.exec(bare)?.filter((part) => part !== undefined) ?? [];
+  const [first = "", ...rest] = bare.slice(parts[0]?.length ?? 0).split(/[\s_-]+/);
+  const program = parts.length > 0 ? parts.slice(1).join("-") : first;
+  const letters = LETTERS.find(([name]) => name.test(program))?.[1];
+  const words: string[] = [];
+  let open = letters !== undefined;
+  for (const [i, word] of rest.entries()) {
+    const value = /^[tub]$/.test(rest[i - 1] ?? "") && words.at(-1)?.startsWith("-") === true;
+    if (open && !value && letters?.test(word) === true) {
+      const large = program === "ethtool" ? word === "s" : CAPITALS.test(program) && word !== "t";
+      words.push(`-${large ? word.replaceAll(/[lsc]/g, (letter) => letter.toUpperCase()) : word}`);
+    } else {
+      open = value;
+      const dashed =
+        program === "kubectl"
+          ? word === "A" || (word === "o" && rest[i + 1] === "wide")
+          : program === "journalctl" && rest[i - 1] === "b" && /^\d{1,2}$/.test(word);
+      words.push(dashed ? `-${word}` : word);
+    }
+  }
+  const command = [program, ...words].join(" ");
+  return command.includes(" -") || parts.length > 0 ? [command] : [];
 }
 
 /**
@@ -49,7 +118,9 @@ function filesNamed(bare: string): string[] {
   const parts = path.split(sign);
   const command = program.includes(" ") ? program : program.replaceAll("_", " ");
   const depth = PROC_FOLDERS.exec(parts.join("/"))?.[0].split("/").length;
-  if (depth !== undefined) return [`${command} /${[...parts.slice(0, depth - 1), parts.slice(depth - 1).join(sign)].join("/")}`];
+  // the kernel's names have `_` between their words, but for those of a bridge
+  const own = sign === "-" && !path.includes("bridge-nf-") ? "_" : sign;
+  if (depth !== undefined) return [`${command} /${[...parts.slice(0, depth - 1), parts.slice(depth - 1).join(own)].join("/")}`];
   return [1, 2, 3].flatMap((last) => (parts.length > last ? [`${command} /${parts.slice(0, -last).join("/")}/${parts.slice(-last).join(sign)}`] : []));
 }
 

@@ -1,8 +1,10 @@
-import { commandLine } from "../facts/command.ts";
+import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
 import { isKnown } from "./bundle.ts";
-import { commandNamed } from "./file-names.ts";
+import { commandNamed, PROGRAMS } from "./file-names.ts";
+import { isLog } from "./log-lines.ts";
 import { isProse, isSentence } from "./prose.ts";
+import { signOf } from "./unnamed-outputs.ts";
 
 /**
  * Headings that scripts and careful people set above each output: signs on both sides or in front (`===== ip route =====`, `### ip route`, `+ ip route`,
@@ -17,7 +19,7 @@ export interface Headings {
 }
 
 /** A single `#` begins a comment, or is root's prompt. */
-const BETWEEN = /^[ \t]{0,4}([=#*>:~@%-]{2,40}|\+{1,3}|\[[+*i!]\])[ \t]{1,4}(\S.{0,400}?)(?:[ \t]{1,4}([=#*<:~@%-])[=#*<:~@%-]{1,80})?:?[ \t]{0,4}$/;
+const BETWEEN = /^[ \t]{0,4}([=#*>:~@%-]{2,40}|\+{1,3}|\[[+*i!]\])[ \t]{1,4}(\S.{0,2000}?)(?:[ \t]{1,4}([=#*<:~@%-])[=#*<:~@%-]{1,80})?:?[ \t]{0,4}$/;
 const BRACKETS = /^\[([a-z/][^\]]{1,400})\][ \t]{0,4}$/;
 const NUMBERED = /^[ \t]{0,4}\d{1,2}[.)] {1,4}(\S.{0,400})$/;
 const SUMMARY = /^[ \t]{0,8}(?:<details(?: open)?>)?[ \t]{0,4}<summary>(?:<(?:b|code|strong)>)?(.{1,400}?)(?:<\/(?:b|code|strong)>)?<\/summary>/i;
@@ -26,14 +28,24 @@ const WORDED = /^[ \t]{0,4}(?:[Oo]utput of|[Cc]ommand|CMD|[Cc]md|(?:[Rr]unning|[
 const COLON = /^[ \t]{0,4}([a-z/][^\n]{1,200}):[ \t]{0,4}$/;
 const TYPED =
   /^(?:sudo |cat |ls |tail |head |e?grep |sleep |kubectl |docker |crictl |systemctl |journalctl |rpm |dpkg |ps |mount|df|free|top |lsof |ping |curl |dig |nslookup |nc |arping |tcpdump |ethtool |hostname|uptime|date$|lspci|lscpu|sar |mpstat |vmstat|ipsec )/;
-const RULER = /^[ \t]{0,4}(?:[=#_~-]{5,200}|\*{5,200})[ \t]{0,4}$/;
+const RULER = /^[ \t]{0,4}(?:[=#_~:-]{5,200}|\*{5,200}|[┌└╔╚╭╰]?[─━═]{5,200}[┐┘╗╝╮╯]?)[ \t]{0,4}$/u;
 /** What stands behind it: when it ran, how it ended. */
 const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[T ]|\d{2}:\d{2}:\d{2}|rc\b|exit\b|status\b)[^()[\]]{0,40}[)\]]?$/;
-const FILE = /^[^\s/]{2,120}\.(?:txt|log|out)$/;
+const FILE = /^(?:\S{0,200}\/)?[^\s/]{2,120}\.(?:txt|log|out)$/;
 /** What people put around a command in a heading. */
 const BEFORE =
-  /^(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|[Cc]ommand|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/;
+  /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
 const QUOTED = /^([`"'])(.{1,400})\1:?$/;
+/** Any other signs, and a word or two between them: `• ip route`, `[INFO] Running: ip route`, `(3/9) ip route`, `[ ip route ]`. */
+const OTHERWISE = new RegExp(
+  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
+  "u",
+);
+/** Prompts, and what is known above. */
+const PROMPT_SIGN = /^[ \t]{0,8}[#$%>][ \t]{0,4}$/;
+const CLOSING: Readonly<Record<string, string>> = { "'": "'", '"': '"', "`": "`", "*": "*", "<": ">", "[": "]", "(": ")", "{": "}", "│": "│" };
+/** What stands behind it without a sign that opened it. */
+const TRAILING = /[ \t]{1,4}[=#*~─━═│|:<>.…+-]{1,100}[ \t]{0,4}$|[:…]$|\.{3}$|([=#*~-])\1{2,100}$/u;
 
 interface Found {
   readonly line: number;
@@ -45,13 +57,34 @@ interface Found {
 /** How many different commands must stand in the same signs before these make a heading. */
 const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1 };
 
+/** `### ip route`: two commands are enough, because comments of a script name few that only read. */
+const HASHES = /^#{2,6} $/;
+/** `===== ip route =====`: no sentence looks so. (ping tells of its statistics between `---`.) */
+const BOTH_SIDES = /^([=#*])\1{2,39} \1$/;
+
 /** Finds the headings of a text. Pure, total, linear. */
 export function headingsOf(lines: readonly string[]): Headings {
   const found = alone(lines.flatMap((_, i) => headingAt(lines, i) ?? []));
   const known = new Map<string, Set<string>>();
   for (const { signs, words } of found) if (words !== "") known.set(signs, (known.get(signs) ?? new Set()).add(words));
-  const headings = found.filter(({ signs }) => (known.get(signs)?.size ?? 0) >= (HABIT[signs] ?? 3));
-  return { words: new Map(headings.map(({ line, words }) => [line, words])), rulers: new Set(headings.flatMap(({ rulers }) => rulers)) };
+  const headings = found.filter(({ signs }) => (known.get(signs)?.size ?? 0) >= (HABIT[signs] ?? (BOTH_SIDES.test(signs) ? 1 : HASHES.test(signs) ? 2 : 3)));
+  const words = new Map(headings.map(({ line, words }) => [line, words]));
+  return { words: words.size === 0 ? bareOf(lines) : words, rulers: new Set(headings.flatMap(({ rulers }) => rulers)) };
+}
+
+/** Nothing but a program and its words, behind a blank line. */
+const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000})?$`);
+
+/** The commands of a text without a prompt and without signs: each behind a blank line, what it printed right below or behind another one. None if there is but one. */
+function bareOf(lines: readonly string[]): ReadonlyMap<number, string> {
+  const named = (i: number): string =>
+    (lines[i] ?? "").length < 2200 && BARE.test(lines[i] ?? "") && signOf(lines[i] ?? "") === undefined ? commandIn(lines[i] ?? "") : "";
+  const below = (i: number): number => ((lines[i + 1] ?? "").trim() === "" ? i + 2 : i + 1);
+  const found = lines.flatMap((_, i): [number, string][] =>
+    (lines[i - 1] ?? "").trim() === "" && named(i) !== "" && (lines[below(i)] ?? "").trim() !== "" && named(below(i)) === "" ? [[i, named(i)]] : [],
+  );
+  const prompts = lines.some((line) => line.length < 500 && isPromptLine(line) && isKnown(withoutPrompt(line)));
+  return new Map(prompts || new Set(found.map(([, command]) => command)).size < 2 ? [] : found);
 }
 
 /** One line of output between two headings has lines of signs above and below as well, but those are theirs. */
@@ -67,9 +100,9 @@ function alone(found: readonly Found[]): readonly Found[] {
 
 function headingAt(lines: readonly string[], line: number): Found | undefined {
   const text = lines[line] ?? "";
-  if (text.length > 500 || text.trim() === "" || RULER.test(text)) return undefined;
+  if (text.length > 2200 || text.trim() === "" || RULER.test(text)) return undefined;
   const [above, below] = [line - 1, line + 1].map((i) => RULER.test(lines[i] ?? ""));
-  const bare = text.trim().replace(/^[#*|=-]{1,4} {1,4}|(?: {1,4}[#*|=-]{1,4})$/g, "");
+  const bare = text.trim().replace(/^[#*|│║=-]{1,4} {1,4}|(?: {1,4}[#*|│║=-]{1,4})$/gu, "");
   if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };
   if (below && (lines[line - 1] ?? "").trim() === "") return { line, signs: "under", words: commandIn(bare), rulers: [line + 1] };
   const [, before, between, behind = ""] = BETWEEN.exec(text) ?? [];
@@ -84,10 +117,28 @@ function headingAt(lines: readonly string[], line: number): Found | undefined {
       ["<summary>", SUMMARY],
     ] as const
   ).map(([name, pattern]) => [name, pattern.exec(text)?.[1]] as const);
-  const [name, words] = [[signs, between] as const, ...others].find(([, inside]) => inside !== undefined) ?? [];
+  const [name, words] = [[signs, between] as const, ...others].find(([, inside]) => inside !== undefined) ?? otherwise(text);
   if (name === undefined || words === undefined) return undefined;
   const command = commandIn(words);
   return name === ":" && command === "" && !TYPED.test(words) ? undefined : { line, signs: name, words: command, rulers: [] };
+}
+
+/** The signs and the words between them, where they are none of those above. */
+function otherwise(text: string): readonly [string, string] | readonly [] {
+  const [, before = "", words = ""] = OTHERWISE.exec(text) ?? [];
+  if (words === "" || PROMPT_SIGN.test(before) || NUMBERED.test(text)) return [];
+  const close = CLOSING[/^[[(│]/u.test(before.trim()) ? (before.trim().at(-1) ?? "") : (before.at(-1) ?? "")];
+  let last = close === undefined ? -1 : words.lastIndexOf(close);
+  // `**ip route**`
+  while (last > 0 && words[last - 1] === close) last--;
+  const end = last > 0 && /^[^\w/]{0,80}$/.test(words.slice(last)) ? last : (TRAILING.exec(words)?.index ?? words.length);
+  return [
+    `${before.replaceAll(/\d+/g, "0")} ${words
+      .slice(end)
+      .trim()
+      .replaceAll(/(.)\1+/g, "$1")}`,
+    words.slice(0, end).trim(),
+  ];
 }
 
 /** True for what stands below a step that tells what to do: nothing, the next step, a remark. */
@@ -98,5 +149,7 @@ function commandIn(words: string): string {
   // `head -n 500 *` and `tail` name the file
   const named = FILE.test(words.trim()) ? commandNamed(words.trim()).find(isKnown) : undefined;
   const command = named ?? words.trim().replace(BEFORE, "").replace(AFTER, "").replace(QUOTED, "$2").replace(/:$/, "");
-  return /^[a-z/]/.test(command) && !isProse(command) && (isKnown(command) || tellsTime(command) || commandLine(command).foreign) ? command : "";
+  return /^[a-z/]/.test(command) && !isProse(command) && (isKnown(command) || tellsTime(command) || isLog(command) || commandLine(command).foreign)
+    ? command
+    : "";
 }

@@ -4,6 +4,7 @@ import { words } from "../facts/command.ts";
 const SPREADERS = /^(?:[\w./-]{0,100}\/)?(?:pdsh|clush)$/;
 /** `node1 | CHANGED | rc=0 >>` */
 const ANSIBLE = /^[\w.-]{1,253} \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>$/m;
+const ANSWER = /^\s{0,8}[\w.-]{1,253} \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>\n/;
 /** Azure's agent tells what a script wrote to which channel. */
 const RUN_COMMAND = /^(?:sudo )?(?:az|kubectl(?:-aks)?) .{0,1000}\brun-command\b/;
 const PREFIX = /^([A-Za-z0-9][\w.-]{0,252}): ?/;
@@ -13,7 +14,8 @@ const PREFIX = /^([A-Za-z0-9][\w.-]{0,252}): ?/;
  * name, the text as it is: whose it was must not be guessed. Lines keep their numbers.
  */
 export function withoutHostPrefix(command: string, text: string): string {
-  if (/^(?:sudo )?ansible /.test(command)) {
+  // who asks with Ansible may keep its answer in a file that has the command's name
+  if (/^(?:sudo )?ansible /.test(command) || ANSWER.test(text)) {
     const heads = text.split("\n").filter((line) => ANSIBLE.test(line)).length;
     return heads === 1 ? text.replace(ANSIBLE, "") : text;
   }
@@ -25,9 +27,19 @@ export function withoutHostPrefix(command: string, text: string): string {
   return hosts.size === 1 && host !== undefined ? lines.map((line) => line.replace(PREFIX, "")).join("\n") : text;
 }
 
-/** What stands between `[stdout]` and `[stderr]`; all of it without such marks. Lines keep their numbers. */
-function standardOutput(text: string): string {
-  const lines = text.split("\n");
+/** What stands between `[stdout]` and `[stderr]`; all of it without such marks. Lines keep their numbers, but for those of an answer in JSON, which are one there. */
+export function standardOutput(text: string): string {
+  const lines = (messageIn(text) ?? text).split("\n");
   const [start, end] = ["[stdout]", "[stderr]"].map((mark) => lines.findIndex((line) => line.trim() === mark)) as [number, number];
   return start === -1 ? text : lines.map((line, i) => (i > start && (end < start || i < end) ? line : "")).join("\n");
+}
+
+/** The text in Azure's answer: `{"value": [{"code": "ProvisioningState/succeeded", "message": "Enable succeeded: \n[stdout]\n…"}]}`. */
+function messageIn(text: string): string | undefined {
+  const [, message] = /^[ \t]{0,16}"message": ("(?:[^"\\\n]|\\.)*"),?[ \t\r]*$/m.exec(text) ?? [];
+  try {
+    return message === undefined ? undefined : (JSON.parse(message) as string);
+  } catch {
+    return undefined;
+  }
 }

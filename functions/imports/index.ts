@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Capture, NOT_READ } from "../facts/capture.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
-import { archiveKindOf, decodeText, gunzipped, type Head } from "../transports/archive.ts";
+import { archiveKindOf, decodeText, decompressed, gunzipped, type Head } from "../transports/archive.ts";
 import { CaptureError, MAX_OUTPUT, readCaptureFiles, readText } from "../transports/capture-files.ts";
 import { aksLogCollector } from "./aks-log-collector.ts";
 import { aksPeriscope } from "./aks-periscope.ts";
@@ -187,8 +187,15 @@ const NO_NODE =
 
 /** A directory of files that people saved: each is a text with prompts, or its name is the command (`iptables-save.txt`, `ip_route.txt`). One capture per node. */
 async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
-  const texts = await bundle.read((name) => isText(name) && name.split("/").length <= 4);
+  const above = foldersAbove(bundle.names);
+  const texts = await bundle.read((name) => isText(name) && name.split("/").length - above <= 4);
   const room = { left: MAX_UNPACKED };
+  for (const [name, head] of texts) {
+    const bytes = await decompressed(name, head.bytes, Math.min(MAX_OUTPUT, room.left));
+    if (bytes === head.bytes) continue;
+    room.left -= bytes.length;
+    texts.set(name, { ...head, bytes });
+  }
   const nodes = nodesOf(
     [...texts.keys()].filter((name) => !ofAnother(name, bundle.names)),
     (moments) => areApart(moments.map(({ files }) => startOf(files, texts))),
@@ -197,6 +204,14 @@ async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[
   const filled = drafts.filter(({ outputs }) => outputs.length > 0);
   if (filled.length === 0) throw new CaptureError(`${path}: ${hintOf(bundle.names) ?? `it is not ${WANTED}`}`);
   return filled.map((draft) => captureOfDraft(draft, "paste", basename(path), secrets));
+}
+
+/** In how many folders all files lie: `tmp/collect/node1/…`. */
+function foldersAbove(names: readonly string[]): number {
+  const [first = "", ...others] = names;
+  const folders = first.split("/").slice(0, -1);
+  const depth = folders.findIndex((_, i) => others.some((name) => !name.startsWith(`${folders.slice(0, i + 1).join("/")}/`)));
+  return depth === -1 ? folders.length : depth;
 }
 
 /** Counters that grew for longer than this tell nothing of now. */

@@ -17,7 +17,7 @@ const PLACE = String.raw`^[ \t]{0,8}(?:[\w./-]{1,200}\.(?:log|txt)(?:\.\d)?:)?(?
 // "kubectl logs --timestamps", and the container runtime's own files
 const STAMP = String.raw`${PLACE}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,12}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?)?`;
 const AGE = String.raw`(?:<invalid>|<unknown>|\d{1,6}[dhms](?:\d{1,4}[hms]){0,3})(?: \(x\d{1,9} over [\w<>]{1,16}\))?`;
-const LOGS = /^(?:dmesg|journalctl|logread|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
+const LOGS = /^(?:sudo )?(?:dmesg|journalctl|logread|stern|kubectl (?:logs|describe|get events)|tail \/var\/log\/)/;
 /** True for a command that prints a log: there is always more of it, and it is quoted piece by piece. */
 export const isLog = (command: string): boolean => LOGS.test(command);
 /** A container's log, whoever wrote it. */
@@ -41,6 +41,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
       "u",
     ),
     "journalctl",
+  ],
+  // a file of syslog: the priority in front, or the head of RFC 5424
+  [
+    /^[ \t]{0,8}<\d{1,3}>(?:1 \d{4}-\d\d-\d\dT\S{8,32} \S{1,255} \S{1,128} \S{1,128} \S{1,64} (?:-|\[)|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,255} \S{1,128}: )/,
+    "tail /var/log/syslog",
   ],
   // the same, of which the time was not copied
   [

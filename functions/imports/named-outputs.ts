@@ -1,5 +1,7 @@
 import { commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
+import { tellsTime } from "../facts/date-output.ts";
 import { printsNothing } from "../facts/several-commands.ts";
+import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
 import { type Headings, headingsOf } from "./headings.ts";
@@ -32,6 +34,11 @@ export interface Named {
 /** A prompt in front of a command; the first group is the host, if it names one. */
 const PROMPT =
   /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.*-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.*-]{1,64})(?::[^\s#$%]{0,80})?|([\w.*-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
+/** Where the shell is, as the prompt says: `root@node1:/etc/cni/net.d# `, `[root@node1 /etc]# `, `root@node1:~# `. */
+const IN_PROMPT = /^[^#$%>\n]{1,140}?[: ]([~/][^\s#$%>\]:]{0,100})\]?[ \t]?[#$%>][ \t]/;
+/** Between a block with a command and the next one with what it printed. */
+const FOLLOWS =
+  /^[ \t]{0,4}(?:#{1,6} |\*\*|_)?(?:(?:[Tt]he )?(?:[Oo]utput|[Rr]esult)s?|[Rr]eturns|[Pp]rints|[Ss]hows|[Gg]ives)(?: is)?:?(?:\*\*|_)?:?[ \t]{0,4}$/;
 /** What stands there when the last command has ended. */
 const EMPTY_PROMPT =
   /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
@@ -39,7 +46,7 @@ const EMPTY_PROMPT =
 export const isPromptEnd = (line: string): boolean => /^[ \t]{0,8}\$ \S/.test(line) || EMPTY_PROMPT.test(line);
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
-  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{2,40})?:?[ \t]{0,4}$/;
+  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{1,40})?:?[ \t]{0,4}$/;
 /** The same in words of people: `ip rule output:`, `ip rule shows only:`, `Result of ip rule on wk-1:`, `The output from sysctl -a is:`. */
 const WORDED =
   /^[ \t]{0,4}(?:(?:And |And the |The |Here is the |This is the )?(?:[Oo]utput|[Rr]esult)s? (?:of|from)(?: running)? [`"']?([a-z][^`"'\n]{1,200}?)[`"']?(?: (?:command|is|on (?:the )?[\w.-]{1,63}(?: node| host)?)){0,2}|[`"']?([a-z][^`"'\n]{1,200}?)[`"']? (?:command )?(?:outputs?|results?|shows?|gives|returns|prints|says|reports)(?: (?:me|us|only|just|this|the following)){0,2}):[ \t]{0,4}$/;
@@ -47,6 +54,9 @@ const WORDED =
 const PIPED = /^[ \t]{0,4}[a-z][\w./-]{1,40} [^|]{1,400}\| {0,2}(?:[ef]?grep|awk|sort|uniq|wc|head|tail|sed|cut|less|jq)\b/;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
 const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
+/** A container that is a node: kind, k3d, minikube. */
+const OF_NODE =
+  /^(?:sudo )?(?:docker|podman|nerdctl) exec (?:-\w{1,6} ){0,4}(?:[\w.-]{1,60}-(?:control-plane|worker)\d{0,3}|k3d-[\w.-]{1,60}-(?:server|agent)-\d{1,3}|minikube(?:-m\d{2})?) /;
 const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with container \S+ on node )([\w.-]{0,252}\w)/;
 
 /**
@@ -78,6 +88,10 @@ class Reader implements Named {
   private readonly title: number;
   /** A bare `$` stands before several commands of ours: then it does before others, too. */
   private readonly dollar: boolean;
+  /** Where the last command left the shell, as far as that is known. */
+  private folder: string | undefined;
+  /** Whether such lines stood right above. */
+  private noted = false;
   /** How deep in shells; true: of another namespace. */
   private readonly shells: boolean[] = [];
 
@@ -104,9 +118,10 @@ class Reader implements Named {
     this.target = NODE.exec(line)?.[1] ?? this.target;
     const begins = block[i] !== 0 && block[i] !== block[i - 1];
     if (begins) this.begin(i);
-    else if (block[i] === 0 && (block[i - 1] ?? 0) !== 0) this.close(i);
+    else if (block[i] === 0 && (block[i - 1] ?? 0) !== 0 && !this.goesOn(i)) this.close(i);
     if (edges.has(i)) return;
     if (this.headings.rulers.has(i)) this.ruler(i);
+    else if (this.open?.from === i + 1 && (NOTED.test(line) || (this.noted && /^[#=~-]{3,100}$/.test(line)))) this.skip(i);
     else if (EMPTY_PROMPT.test(line)) this.close(i);
     else this.command(i, begins || (block[i] !== 0 && edges.has(i - 1)));
   }
@@ -115,7 +130,7 @@ class Reader implements Named {
   private begin(i: number): void {
     const { lines, block, edges } = this.blocks;
     // a heading or a prompt right above
-    const above = this.open !== undefined && lines.slice(this.open.from - 1, i).every((line) => line.trim() === "") ? this.open.command : undefined;
+    const above = this.open !== undefined && this.isBlank(this.open.from - 1, i) ? this.open.command : undefined;
     if (above === undefined) this.close(i);
     const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i));
     if (command !== undefined) this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: this.machine };
@@ -133,20 +148,48 @@ class Reader implements Named {
       (prompt !== null
         ? unmarked(line.slice(prompt[0].length))
         : asked
-          ? (plausible(unmarked(withoutPrompt(line))) ?? this.habitual(line))
+          ? (plausible(unmarked(withoutPrompt(line))) ?? this.habitual(line) ?? commented(line))
           : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
     this.commands.add(i);
+    // a heading, and below it the prompt with the same: the script shows what it runs
+    if (asked && this.open?.command === typed && this.isBlank(this.open.from - 1, i)) this.open = undefined;
     this.close(i);
     const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
     this.target ??= host;
     if (host !== undefined) this.machine = ofPrompt(host);
+    const shown = asked ? IN_PROMPT.exec(line.slice(0, 200))?.[1] : undefined;
+    if (shown !== undefined) this.folder = shown.startsWith("/") ? shown : undefined;
+    const { folder } = this;
+    this.folder = folderAfter(typed, folder);
     if (typed === "") return;
+    // another shell begins in another folder
+    if (typed === "exit" || typed === "logout" || SHELL.test(typed)) this.folder = undefined;
+    const where = folder === undefined || inFolder(typed, folder) === typed ? typed : `cd ${folder} && ${typed}`;
     if (typed === "exit" || typed === "logout") this.shells.pop();
     else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
-      this.shells.push(commandLine(typed).foreign || /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed));
-    else this.open = { command: this.shells.includes(true) ? inPod(typed) : this.inside(typed), from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
+      this.shells.push(commandLine(typed).foreign || (!OF_NODE.test(typed) && /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed)));
+    else this.open = { command: this.shells.includes(true) ? inPod(where) : this.inside(where), from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
+  }
+
+  /** True if between a command and the line at this index stands nothing, or only that its output follows. */
+  private isBlank(from: number, to: number): boolean {
+    return this.blocks.lines.slice(from, to).every((line) => line.trim() === "" || FOLLOWS.test(line));
+  }
+
+  /** True if the block that ends here is only a command, and the next one follows at once: what it printed. */
+  private goesOn(i: number): boolean {
+    const { lines, block } = this.blocks;
+    let next = i;
+    while (next < lines.length && block[next] === 0 && ((lines[next] ?? "").trim() === "" || FOLLOWS.test(lines[next] ?? ""))) next++;
+    return this.open !== undefined && this.isBlank(this.open.from - 1, i) && (block[next] ?? 0) !== 0;
+  }
+
+  /** A line between a heading and its output. */
+  private skip(i: number): void {
+    this.noted = true;
+    if (this.open !== undefined) this.open = { ...this.open, from: i + 2 };
   }
 
   /** A line of signs below a heading, or above the next one. */
@@ -225,6 +268,16 @@ const TYPED =
   /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$|nproc$|lscpu$|for \w{1,40} in \S.{0,200}[;\n]\s?do\b|(?:ethtool|tc|ss|netstat|lsof|lspci|sysctl|ip6?tables|conntrack|ipvsadm|ifconfig|df|sar|vmstat|mtr|traceroute|numactl) -)/;
 const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
 
+/** `# Command: ip route`, above what it printed. */
+function commented(line: string): string | undefined {
+  const [, command = ""] = /^#{1,3} {0,2}(?:[Cc]ommand|COMMAND|[Cc]md|CMD) ?[:=] {0,2}(\S.{0,400})$/.exec(line) ?? [];
+  return isKnown(command) || tellsTime(command) || isLog(command) ? command : undefined;
+}
+
+/** Below it, before the output: when, where and how it ran. */
+const NOTED =
+  /^(?:[#;] ?)?(?:exit[ _-]?(?:code|status)|rc|return[ _-]?code|status|date|time(?:stamp)?|started(?:[ _]at)?|collected(?:[ _]at)?|host(?:name)?|node|duration|elapsed|user) ?[:=] {0,4}\S.{0,100}$/i;
+
 /** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */
 function headingOf(line: string, open: unknown): string | undefined {
   const worded = WORDED.exec(line);
@@ -235,7 +288,7 @@ function headingOf(line: string, open: unknown): string | undefined {
   if (command === undefined || !/^[a-z]/.test(command)) return undefined;
   const framed = /^[ \t]{0,4}[=*#+>`-]/.test(line) || /[Oo]utput of|[Cc]ommand|[Rr]unning/.test(line);
   if (!framed && (open !== undefined || !command.includes(" "))) return undefined;
-  return isKnown(command) && !isProse(command) ? command : undefined;
+  return (isKnown(command) || isLog(command) || tellsTime(command)) && !isProse(command) ? command : undefined;
 }
 
 /** The first line of the block at this index that holds something. */

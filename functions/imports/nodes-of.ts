@@ -55,6 +55,8 @@ export function nodesOf(names: readonly string[], apart: (moments: readonly Node
   const plain = names.filter((name) => known(name)).length;
   if (first?.node !== undefined && first.files.size >= SAME && first.files.size * 2 > names.length && plain * 5 < first.files.size)
     return withCommon([begun(first.node, first.files, names)], names);
+  const [last] = grouped(names, suffix(known)).toSorted((one, other) => other.files.size - one.files.size);
+  if (last !== undefined && last.files.size >= SAME && last.files.size * 2 > names.length) return withCommon([last], names);
   return [{ node: undefined, files: new Map(names.map((name) => [name, name])) }];
 }
 
@@ -130,8 +132,10 @@ const suffix =
   (known: (name: string) => boolean): Split =>
   (name) => {
     const [, bare = "", end = ""] = /^(.{2,250}?)(\.(?:txt|log|out|md))?$/.exec(name) ?? [];
-    for (const { index } of bare.matchAll(/[_@\s-](?=[A-Za-z][A-Za-z\d.-]{0,62}\d$)/g)) {
+    for (const { index } of bare.matchAll(/[_@\s.-](?=[A-Za-z][A-Za-z\d.-]{0,62}\d$)/g)) {
       const node = bare.slice(index + 1);
+      // the second of two moments
+      if (/\.\d$/.test(node)) continue;
       const rest = bare.slice(0, index) + end;
       // `nstat_-az-node1`: the option is none of the node's
       if (!/[_@\s-]$/.test(bare.slice(0, index)) && known(rest)) return DEVICE.test(node) ? undefined : { node, rest };

@@ -1,22 +1,82 @@
+import { isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { isKnown } from "./bundle.ts";
+import { isProse } from "./prose.ts";
 
 /**
  * Prompts that people adorn, as plain ones, so that the rest needs to know few: a clock or a number in front or inside (`[14:12:31] root@node1:~# ip rule`,
- * `root@node1 [7] ~ # ip rule`), the two lines of Kali and its like (`┌──(root㉿node1)-[~]` above `└─# ip rule`), zsh (`node1% ip rule`).
+ * `root@node1 [7] ~ # ip rule`), the two lines of Kali and its like (`┌──(root㉿node1)-[~]` above `└─# ip rule`), zsh (`node1% ip rule`). Whatever else somebody
+ * has there (a branch of git, a context of kubectl, PowerShell) is known by what stands behind it: the same words and a sign in front of several commands of ours.
  */
 
 const CLOCK =
   /^(?:\[(?:\d{4}-\d{2}-\d{2}[T ])?\d{1,2}:\d{2}(?::\d{2})?\]|\d{2}:\d{2}:\d{2}) {1,2}(?=(?:\[[\w.-]{1,64}@|[\w.-]{1,64}@[\w.-]{1,64}[: ]?[~/]?)[^#$\n]{0,80}[#$](?: |$))/;
 const COUNTED = /^([\w.-]{1,64}@[\w.-]{1,64}) \[\d{1,6}\] ([~/][^\s#$]{0,80}) ?([#$])(?= |$)/;
 const UPPER = /^[┌╭]─{0,4}[([ ]{0,3}(?:[\w.-]{1,64}(?:@|㉿))?([\w.-]{1,64})?.{0,120}$/u;
-const LOWER = /^[└╰]─{0,4}[>❯➤]? ?([#$%]?)(?: |$)/u;
+const LOWER = /^[└╰]─{0,4}[>❯➤○●λ➜]? ?([#$%]?)(?: |$)/u;
 const ZSH = /^([A-Za-z][\w.-]{0,63})% (?=[a-z/])/;
 /** So many commands that netcheck knows must stand behind a host with nothing but `%`: `100% packet loss` has the sign, too. */
 const HABIT = 3;
 
+/** The sign at the end of a prompt; behind the arrow of oh-my-zsh stand the folder and the branch. */
+const SIGN = /➜[ \t]{1,3}(?:~[\w./-]{0,60}[ \t]|[\w.~/-]{1,60} git:\([^()\s]{1,60}\)[ \t])?[ \t]{0,3}|[#$%>❯➤»›λ✗✘○●][ \t]{0,3}/gu;
+/** Behind them nothing else than a command stands, not even once. */
+const OF_USER =
+  /^(?:\([^()\n]{1,60}\)|\[[^[\]\n]{1,60}\]|[^\w\s]|[ \t\d]){0,8}[\w.-]{1,64}@[\w.*<[-][^@\n]{0,160}[#$%>] ?$|^\([^()\n]{1,60}\) ?[#$%❯] ?$|^PS [^\n]{1,100}> ?$|^[A-Z]:\\[^\n]{0,100}> ?$/u;
+/** What a heading begins with, and the bare signs of prompts, are known elsewhere. */
+const BARE = /^(?!~ ?[#$%] ?$)[\s=#$%*+>~@:-]+$/;
+/** Markup of a page. */
+const TAG = /<[^<>]{1,80}>[ \t]*$|`{3}/;
+/** A prompt of one sign: what it quotes has it in front of the next line as well. */
+const QUOTE = /^>{1,4} ?$/;
+/** More lines are not looked at; prompts stand in all parts of a text. */
+const MOST = 5000;
+
+/** A prompt without what changes from one to the next: numbers, the folder. */
+const kept = (prompt: string): string =>
+  prompt
+    .replace(/[ \t]+$/, " ")
+    // whether something waits to be committed
+    .replace(/(?<=git:\([^()]{1,60}\)) [✗✘*](?= $)/u, "")
+    .replaceAll(/(?<=^|[\s:(])[~/][\w./~-]*/g, "~")
+    .replaceAll(/\d+/g, "0");
+
+/** The beginnings of a line that end as a prompt does, the shortest first. */
+function beginnings(line: string): string[] {
+  const head = line.slice(0, 160);
+  return [...head.matchAll(SIGN)].slice(0, 8).map(({ index, 0: sign }) => head.slice(0, index + sign.length));
+}
+
+/** The prompts of a text that are not plain. */
+function adorned(lines: readonly string[]): ReadonlySet<string> {
+  const commands = new Map<string, Set<string>>();
+  let looked = 0;
+  for (const [i, line] of lines.entries()) {
+    if (line.length > 600 || looked > MOST || (isPromptLine(line) && isKnown(withoutPrompt(line)))) continue;
+    const next = lines[i + 1] ?? "";
+    for (const prompt of beginnings(line)) {
+      const command = line.slice(prompt.length);
+      if (!/^[a-z/]/.test(command) || TAG.test(prompt) || (QUOTE.test(prompt) ? next.trim() === "" || next.startsWith(">") : BARE.test(prompt))) continue;
+      looked++;
+      if (!isKnown(command) || isProse(command)) continue;
+      commands.set(kept(prompt), (commands.get(kept(prompt)) ?? new Set()).add(command));
+    }
+  }
+  return new Set([...commands].flatMap(([prompt, { size }]) => (size >= (OF_USER.test(prompt) ? 1 : 2) ? [prompt] : [])));
+}
+
+/** The line with a plain prompt in the place of one of these; undefined if it has none. */
+function plainOf(line: string, prompts: ReadonlySet<string>): string | undefined {
+  const prompt = line.length > 4000 ? undefined : beginnings(line).findLast((one) => prompts.has(kept(one)) || (one === line && prompts.has(kept(`${one} `))));
+  // a lone sign that waits may be anything
+  if (prompt === undefined || (prompt === line && /^[\s>]*$/.test(prompt))) return undefined;
+  const host = /(?:^|[^\w.-])[\w.-]{1,64}(?:@|㉿)([\w.*-]{1,64})/u.exec(prompt)?.[1] ?? /^([A-Za-z][\w.-]{0,62})(?::[~/]\S{0,80})?[#$%>] ?$/.exec(prompt)?.[1];
+  return `${host === undefined ? "sh-5.0" : `root@${host}:~`}# ${line.slice(prompt.length)}`;
+}
+
 /** The lines with plain prompts; each stays at its place. Pure, linear. */
 export function plainPrompts(lines: readonly string[]): readonly string[] {
   const hosts = zshHosts(lines);
+  const prompts = adorned(lines);
   let host = "";
   return lines.map((line, i) => {
     if (line.length > 4000) return line;
@@ -31,7 +91,7 @@ export function plainPrompts(lines: readonly string[]): readonly string[] {
       return `${host === "" ? "" : `root@${host}:~`}${below[1] === "$" ? "$" : "#"} ${line.slice(below[0].length)}`;
     const zsh = ZSH.exec(line)?.[1];
     if (zsh !== undefined && hosts.has(zsh)) return `${zsh}:~# ${line.slice(zsh.length + 2)}`;
-    return line.replace(CLOCK, "").replace(COUNTED, "$1:$2$3");
+    return (prompts.size === 0 ? undefined : plainOf(line, prompts)) ?? line.replace(CLOCK, "").replace(COUNTED, "$1:$2$3");
   });
 }
 

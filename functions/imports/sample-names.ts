@@ -33,7 +33,7 @@ export function momentsOf(names: readonly string[], commands: (name: string) => 
   const found = new Map<string, Moment>();
   const present = new Set(names);
   const moments = names.flatMap((file) => {
-    const [, folder = "", bare = "", end = ""] = /^((?:.*\/)?)([^/]+?)(\.[a-z]{3,6})?$/.exec(file) ?? [];
+    const [, folder = "", bare = "", end = ""] = /^((?:.*\/)?)([^/]+?)((?:\.[a-z]{3,6})?(?:\.(?:gz|xz|zst))?)$/.exec(file) ?? [];
     const [, base, number, word = ""] = MARK.exec(bare) ?? [];
     if (base === undefined) return [];
     const command = commands(base + end).find(isKnown);

@@ -1,5 +1,6 @@
-import { withoutColors } from "../facts/colors.ts";
 import { commandLine } from "../facts/command.ts";
+import { tellsTime } from "../facts/date-output.ts";
+import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
@@ -35,9 +36,12 @@ export interface Transcript extends Draft {
  * `named`: commands that the file's name may mean, for a text that names none.
  */
 export function readTranscript(text: string, file: string, named: readonly string[] = []): Transcript {
-  const blocks = blocksOf(plainPrompts(withoutColors(text.replaceAll("\r\n", "\n")).split("\n")));
+  const blocks = blocksOf(plainPrompts(asPrinted(text)));
   const { lines, block, edges, unclosed } = blocks;
-  const { outputs, commands, machines, target } = namedOutputs(blocks, named.find(isKnown));
+  const { outputs, commands, machines, target } = namedOutputs(
+    blocks,
+    named.find((command) => OTHER_BOOT.test(command)) ?? named.find(isKnown) ?? named.find(tellsTime),
+  );
   const told = outputs.map((output) => ({
     ...output,
     to: beforeLog(lines, block[output.from - 1] === 0 ? { ...output, to: beforeSentence(lines, output) } : output),
@@ -52,10 +56,11 @@ export function readTranscript(text: string, file: string, named: readonly strin
     const machine = machines[output.from - 1];
     return { ...output, machine, command: machine?.pod === true ? inPod(output.command) : output.command };
   });
+  const shown = lines.map((line) => (line.length < 600 && NOTICE.test(line) ? "" : line));
   const draft = ({ command, from, to, more = [] }: Section): DraftOutput => ({
     command,
     file,
-    text: printed(onlyLines(more.length === 0 ? lines : keeping(lines, [{ from, to }, ...more]), from, withoutTail(lines, from, more.at(-1)?.to ?? to))),
+    text: printed(onlyLines(more.length === 0 ? shown : keeping(shown, [{ from, to }, ...more]), from, withoutTail(shown, from, more.at(-1)?.to ?? to))),
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
   });
@@ -66,6 +71,13 @@ export function readTranscript(text: string, file: string, named: readonly strin
     others: others.map(({ name, outputs: own }) => ({ target: name, outputs: own.map(draft) })),
   };
 }
+
+/** A log of another time than that of the other outputs: known, and left aside. */
+const OTHER_BOOT = /^journalctl (?:.{0,200} )?(?:-\w{0,4}b|--boot)[ =]?-\d/;
+
+/** What kubectl, oc and ssh say on the way to a node and back. */
+const NOTICE =
+  /^(?:Creating debugging pod \S+ with container \S+ on node \S+|If you don't see a command prompt, try pressing enter\.|Starting pod\/\S+ \.\.\.|To use host binaries, run `chroot \/host`.{0,80}|Removing debug pod \.\.\.|Temporary namespace \S+ is .{1,80}|Pod IP: \S+|Defaulted container "[^"]{1,63}" out of: .{1,400}|Connection to \S+ closed\.|Warning: Permanently added .{1,300} to the list of known hosts\.|spawning "nsenter-\S+" on "\S+"|Script (?:started|done) on \d{4}-.{1,200}|\[sudo\] password for [\w.-]{1,64}: ?|Last login: .{1,120})\r?$/;
 
 /** The command that each line belongs to, by the index of the line. What a command of no interest printed ends with the first blank line: sentences follow. */
 function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): ReadonlyMap<number, string> {
@@ -121,7 +133,8 @@ const SHOWS = /^(?:sudo )?(?:cat|less|more|head|tail|[ef]?grep|z(?:cat|grep)|awk
 /** What of a line below this command nothing else claims: all of it, a line of a log at most, or nothing. */
 function isFree(command: string | undefined): "all" | "logs" | "nothing" {
   if (command === undefined || (SHOWS.test(command) && !isKnown(command))) return "all";
-  return isKnown(command) || commandLine(command).foreign ? "nothing" : "logs";
+  // a log that is known and left aside is of another time: `journalctl -b -1`
+  return isKnown(command) || isLog(command) || commandLine(command).foreign ? "nothing" : "logs";
 }
 
 /** Lines of one log, and single rules and flows, are quoted piece by piece; of other outputs a second one is another state of the node, or another node. */

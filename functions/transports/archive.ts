@@ -147,12 +147,36 @@ export function gunzipped(bytes: Buffer, limit: number): Buffer {
   }
 }
 
-/** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`). */
+/** The same of a file in another format, told by the end of its name; the bytes as they are for any other name. */
+export async function decompressed(name: string, bytes: Buffer, limit: number): Promise<Buffer> {
+  if (!/\.(?:xz|zst)$/.test(name)) return bytes;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    const input = Readable.from([bytes]);
+    for await (const data of name.endsWith(".xz") ? await unxz(input) : input.pipe(createZstdDecompress())) {
+      const chunk = Buffer.from(data as Uint8Array);
+      size += chunk.length;
+      if (size > limit) return Buffer.alloc(0);
+      chunks.push(chunk);
+    }
+  } catch {
+    return Buffer.alloc(0);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`), the mark lost or not. */
 export function decodeText(bytes: Buffer): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString("utf16le");
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return swapped(bytes.subarray(2)).toString("utf16le");
+  if (bytes.length >= 16 && /^(?:[\t\n\r -~]\0){8}$/.test(bytes.toString("latin1", 0, 16))) return bytes.toString("utf16le");
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return bytes.subarray(3).toString("utf8");
   return bytes.toString("utf8");
 }
+
+/** The bytes in the order of the other kind of machine; half a character at the end is left out. */
+const swapped = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2))).swap16();
 
 /** Keeps what is wanted, within the limits. */
 class Files {

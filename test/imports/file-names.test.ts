@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Capture } from "../../functions/facts/capture.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
@@ -14,6 +14,36 @@ const samplesOf = async (files: Readonly<Record<string, string>>): Promise<unkno
   (await read(files)).outputs.map(({ command, sample, text }) => [command, sample, text.trim()]);
 const nic = (dropped: number): string => `NIC statistics:\n     rx_out_of_buffer: ${dropped}\n`;
 
+test.each(["journalctl_-k_-b_-1.txt", "journalctl-k-b-1.txt", "journalctl_--boot=-1_-k.log"])(
+  "%s is of another boot, and not read by its lines",
+  async (name) => {
+    const line = "Nov 20 09:31:02 w1 kernel: nf_conntrack: nf_conntrack: table full, dropping packet\n";
+    const { outputs } = await read({ [name]: line, "ip_route.txt": "default via 10.0.0.1 dev eth0\n" });
+    expect(outputs.filter(({ command }) => !/ (?:-b -1|--boot=-1)/.test(command)).map(({ command }) => command)).toEqual(["ip route"]);
+  },
+);
+
+test("files that lie deep, packed each by itself", async () => {
+  const files = {
+    "tmp/collect/2026/node1/net/ip_rule.txt.zst": zstdCompressSync("0:\tfrom all lookup local\n"),
+    "tmp/collect/2026/node1/net/ip_route.txt": "default via 10.0.0.1 dev eth0\n",
+  };
+  expect((await read(files)).outputs.map(({ command, text }) => [command, text])).toEqual([
+    ["ip route", "default via 10.0.0.1 dev eth0\n"],
+    ["ip rule", "0:\tfrom all lookup local\n"],
+  ]);
+});
+
+test("one node's name behind all commands", async () => {
+  const files = {
+    "ip_route.node1.txt": "default via 10.0.0.1 dev eth0\n",
+    "ip_rule.node1.txt": "0:\tfrom all lookup local\n",
+    "ip_neigh.node1.txt": "10.0.0.1 dev eth0 lladdr 00:16:3e:00:00:01 REACHABLE\n",
+  };
+  const { target, outputs } = await read(files);
+  expect([target, outputs.map(({ command }) => command)]).toEqual(["node1", ["ip neigh", "ip route", "ip rule"]]);
+});
+
 describe("a folder of saved outputs", () => {
   test.each([
     ["cat _proc_sys_net_netfilter_nf_conntrack_count", "cat /proc/sys/net/netfilter/nf_conntrack_count", "412\n"],
@@ -21,6 +51,15 @@ describe("a folder of saved outputs", () => {
     ["proc_sys_net_ipv4_ip_forward", "cat /proc/sys/net/ipv4/ip_forward", "0\n"],
     ["cat _var_lib_kubelet_config.yaml", "cat /var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\nresolvConf: /etc/resolv.conf\n"],
     ["cat _run_systemd_resolve_resolv.conf", "cat /run/systemd/resolve/resolv.conf", "nameserver 10.0.0.1\n"],
+    ["ip-s-link", "ip -s link", "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n"],
+    ["ss_lntup", "ss -lntup", "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n"],
+    ["iptables-save-c", "iptables-save -c", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n"],
+    ["iptables_t_nat_s", "iptables -t nat -S", "-P PREROUTING ACCEPT\n"],
+    ["conntrack-s", "conntrack -S", "cpu=0   \tfound=0 invalid=0 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0\n"],
+    ["ethtool-k-eth0", "ethtool -k eth0", "Features for eth0:\nrx-checksumming: on\n"],
+    ["journalctl-u-kubelet", "journalctl -u kubelet", "Nov 20 14:11:09 n1 kubelet[1811]: x\n"],
+    ["cat-proc-net-softnet-stat", "cat /proc/net/softnet_stat", "00000001 00000000 00000000\n"],
+    ["cat%20%2Fproc%2Fnet%2Fsoftnet_stat", "cat /proc/net/softnet_stat", "00000001 00000000 00000000\n"],
     ["ls -la _etc_cni_net.d", "ls -la /etc/cni/net.d", "total 8\n-rw------- 1 root root 612 Nov  9 10:40 10-calico.conflist\n"],
     [
       "tail_-n_12__var_log_aws-routed-eni_ipamd.log",

@@ -29,8 +29,67 @@ describe("headings of a collection script", () => {
     ["=== ip route (2026-11-20T14:12:31Z) ===", (command) => `=== ${command} (2026-11-20T14:12:31Z) ===`],
     ["### ip route [rc=0]", (command) => `### ${command} [rc=0]`],
     ["Executing command: ip route", (command) => `Executing command: ${command}`],
+    ["[INFO] Running: ip route", (command) => `[INFO] Running: ${command}`],
+    ["• ip route", (command) => `• ${command}`],
+    ["'ip route':", (command) => `'${command}':`],
+    ["[ ip route ]", (command) => `[ ${command} ]`],
+    ["<ip route>", (command) => `<${command}>`],
+    ["── ip route ──", (command) => `── ${command} ──────`],
+    ["(7/9) ip route", (command, i) => `(${i}/9) ${command}`],
+    ["2026-11-20T09:30:07Z + ip route", (command, i) => `2026-11-20T09:30:0${i}Z + ${command}`],
+    ["a box", (command) => `┌──────────────┐\n│ ${command} │\n└──────────────┘`],
+    ["more", (command) => `::::::::::::::\n${command.replace(/[ /]/g, "_")}.txt\n::::::::::::::`],
+    ["BEGIN ip route", (command) => `===== BEGIN ${command} =====`],
+    ["# Command: ip route, and how it ended", (command) => `# Command: ${command}\n# Exit code: 0\n# -----`.replace("\n# -----", "")],
     ["==> ip_route.txt <==", (command) => `==> ${command.replace(/[ /]/g, "_")}.txt <==`],
   ])("%s", (_, heading) => expect(read(heading)).toEqual(KNOWN));
+
+  test("### names two commands, and what stands below another one is no part of theirs", () => {
+    const text =
+      "### ethtool -S eth0\nNIC statistics:\n     rx_errors: 0\n\n### ethtool -i eth0\ndriver: ena\n\n### cat /etc/resolv.conf\nnameserver 10.0.0.2\n";
+    const [first] = readTranscript(text, "paste.txt").outputs;
+    expect(first?.text).not.toContain("driver");
+  });
+
+  test("in bold, above fences, are taken without the signs", () => {
+    const text = KNOWN.map(([command, printed]) => `**${command}**\n\`\`\`\n${printed}\n\`\`\`\n`).join("\n");
+    expect(readTranscript(text, "issue.md").outputs.map(({ command, text: printed }) => [command, printed.trim()])).toEqual(KNOWN);
+  });
+
+  test("commands without any sign, each behind a blank line", () => {
+    const outputs = KNOWN.filter(([command]) => !command.startsWith("journalctl"));
+    expect(
+      readTranscript(outputs.map(([command, text]) => `${command}\n${text}\n`).join("\n"), "x").outputs.map((output) => [output.command, output.text.trim()]),
+    ).toEqual(outputs);
+    const processes = "$ ps -e -o args\nCOMMAND\n\nip monitor\nkubelet\n\ntcpdump -ni eth0\nsshd\n";
+    expect(readTranscript(processes, "x").outputs.map((output) => output.command)).toEqual(["ps -e -o args"]);
+  });
+
+  test("one between signs on both sides is enough, and then the next ones are headings, too", () => {
+    const text = "===== ip rule =====\n0:\tfrom all lookup local\n===== ethtool -g eth0 =====\nRing parameters for eth0:\n";
+    expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
+  });
+
+  test("a heading and below it the prompt with the same command are one output", () => {
+    const text = "== ip rule ==\n\nroot@node1:~# ip rule\n0:\tfrom all lookup local\n";
+    expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
+  });
+
+  test("a block with the command alone, and the next one with its output, are one output", () => {
+    const text = "```sh\nip rule\n```\n\nOutput:\n\n```\n0:\tfrom all lookup local\n```\n\n```sh\nip route\n```\n\nAnd nothing works.\n";
+    expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([
+      ["ip rule", "0:\tfrom all lookup local"],
+      ["ip route", ""],
+    ]);
+  });
+
+  test("a log of another boot is not read by its lines", () => {
+    const line = "Nov 20 09:31:02 w1 kernel: nf_conntrack: nf_conntrack: table full, dropping packet";
+    for (const heading of ["$ ", "# ", "== ", "root@w1:~# sudo "]) {
+      const text = `${heading}journalctl -k -b -1${heading === "== " ? " ==" : ""}\n${line}\n`;
+      expect(readTranscript(text, "x").outputs.map((output) => output.command.replace("sudo ", ""))).toEqual(["journalctl -k -b -1"]);
+    }
+  });
 
   test("tell when the script ran", () =>
     expect(readTranscript(OUTPUTS.map(([command, text]) => `=== ${command} ===\n${text}\n`).join("\n"), "collect.txt").outputs[0]?.command).toBe("date"));

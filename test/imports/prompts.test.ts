@@ -21,6 +21,18 @@ describe("prompts that people adorn", () => {
     ["two lines, rounded", () => "╭─ me@node1 ~\n╰─❯ "],
     ["zsh", () => "node1% "],
     ["starship", () => "me in node1 in ~\n❯ "],
+    ["oh-my-zsh with a branch", (i) => `➜  infra git:(main)${i % 2 === 0 ? " ✗" : ""} `],
+    ["an environment of Python", () => "(base) root@node1:~# "],
+    ["a context of kubectl", () => "(⎈|prod:kube-system) $ "],
+    ["how the last one ended", (i) => `root@node1:~ [${i}]# `],
+    ["a branch in front of the sign", () => "me@node1:~/infra (main)$ "],
+    ["fish", () => "me@node1 ~> "],
+    ["BusyBox", () => "~ # "],
+    ["PowerShell", () => "PS /root> "],
+    ["without a blank", () => "root@node1:~#"],
+    ["a sign that mails quote with", () => "> "],
+    ["masked", () => "root@<redacted>:~# "],
+    ["fino", () => "╭─me at node1 in ~\n╰─○ "],
   ])("%s", (_, prompt) =>
     expect(
       readTranscript(SESSION.map(([command, text], i) => `${prompt(i)}${command}\n${text}\n`).join("\n"), "session.txt")
@@ -29,8 +41,21 @@ describe("prompts that people adorn", () => {
     ).toEqual(KNOWN),
   );
 
+  test("one is enough where it names the user, and what waits at the end is no output", () => {
+    const text = "(base) root@node1:~# ip rule\n0:\tfrom all lookup local\n(base) root@node1:~# ";
+    expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
+    expect(readTranscript(text, "x").target).toBe("node1");
+  });
+
   test("other lines stay as they are", () => {
     const lines = [
+      "<summary>ip route</summary>",
+      "<summary>ip rule</summary>",
+      "> ip route",
+      "> default via 10.0.0.1 dev eth0",
+      "> ip rule",
+      "> 0: from all lookup local",
+      "a <- b # ip route",
       "100% packet loss",
       "w1% unknown-program",
       "[14:12:31] kernel: eth0: link down",

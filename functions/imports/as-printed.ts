@@ -1,0 +1,165 @@
+import { withoutColors } from "../facts/colors.ts";
+import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { isKnown } from "./bundle.ts";
+import { blocksOf } from "./code-blocks.ts";
+import { namedOutputs } from "./named-outputs.ts";
+import { plainPrompts } from "./prompts.ts";
+
+/**
+ * A text as its programs printed it, without what recorded, carried or showed it: the keys that somebody pressed in a recorded session (`script`), the signs that
+ * editors and chats put in the place of plain ones, the names of signs in HTML, and what a log collector, a CI job or an editor set in front of every line. Lines
+ * keep their numbers.
+ */
+export function asPrinted(text: string): readonly string[] {
+  const session = CARET.test(text)
+    ? text.replaceAll(CARETS, (_, bracket?: string, letter?: string) => String.fromCharCode((bracket ?? letter ?? "").charCodeAt(0) - 64))
+    : text;
+  const lines = session.replaceAll(/\r{1,8}\n/g, "\n").split("\n");
+  const shown = withoutColors(lines.map((line) => (OVERWRITTEN.test(line) && line.length < LONGEST ? overwritten(line) : line)).join("\n"));
+  return fenced(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n"))));
+}
+
+/** How Jira, forums and Org begin and end a block. */
+const MARKER =
+  /\{(?:code|noformat)(?::(?:title=([^{}|\n]{1,200})|[^{}\n]{0,80}))?(?:\|[^{}\n]{0,200})?\}|\[\/?(?:code|CODE|pre)(?:=[\w-]{1,20})?\]|^[ \t]{0,4}#\+(?:begin|end|BEGIN|END)_(?:src|example|SRC|EXAMPLE)(?: \w{1,20})?$/g;
+const MARKED = /\{(?:code|noformat)[:}]|\[\/(?:code|CODE|pre)\]|^[ \t]{0,4}#\+(?:end|END)_(?:src|SRC|example|EXAMPLE)/;
+/** A paragraph or a heading of a page that is nothing but its text. */
+const ELEMENT = /^[ \t]{0,8}<(?:p|h\d|li|dt|b|strong|summary)(?: [^<>]{0,80})?>(?:<(?:code|b|strong|tt)>)?([^<>]{1,400})(?:<\/\w{1,7}>){1,2}[ \t]{0,4}$/;
+
+/** The lines with Markdown's signs in the place of those of other pages. */
+function fenced(lines: readonly string[]): readonly string[] {
+  const wiki = lines.some((line) => line.length < 500 && MARKED.test(line));
+  const page = lines.some((line) => line.startsWith("<pre"));
+  if (!wiki && !page) return lines;
+  return lines.map((line) => {
+    if (line.length > 4000) return line;
+    const plain = page ? line.replace(ELEMENT, "`$1`") : line;
+    if (!wiki) return plain;
+    return plain
+      .replace(/^h[1-6]\. /, "### ")
+      .replace(/^\*([^*\n]{1,200})\*$/, "**$1**")
+      .replaceAll(/\{\{([^{}\n]{1,200})\}\}/g, "`$1`")
+      .replaceAll(MARKER, (_, title?: string) => `\`\`\`${title ?? ""}`);
+  });
+}
+
+/** What `cat -v` makes of control characters: those of a prompt, or of all ends of lines. In an expression (`^[[:space:]]`) no terminal is meant. */
+const CARET = /\^\[(?:\[(?:\?\d{1,5}[hl]|\d{0,3}(?:;\d{1,3}){0,4}m|\d?[KJ])|\]\d;)|^[^\n]*\^M\n[^\n]*\^M\n/;
+const CARETS = /\^(?:(\[)(?=\[(?:\?\d{1,5}[hl]|\d{0,3}(?:;\d{1,3}){0,4}m|\d{0,3}[KJPCD@])|\]\d;)|([GHM]))/g;
+const ESCAPE = String.fromCharCode(27);
+const BELL = String.fromCharCode(7);
+/** A terminal told to mark what is pasted; what is left of it where the escape character was lost. */
+const PASTING = /\[\?2004[hl]/g;
+/** No line of a terminal is longer, whatever the keys say. */
+const LONGEST = 20_000;
+/** The cursor went back. */
+const OVERWRITTEN = /[\b\r]/;
+const KEYS = new RegExp(`${ESCAPE}\\[([\\d;?]{0,16})([@-~])|${ESCAPE}\\][^${ESCAPE}${BELL}]{0,300}(?:${BELL}|${ESCAPE}\\\\)|${ESCAPE}.|[^]`, "gu");
+/** The shell's own end of a line at the edge of the window. */
+const WRAP = /(?<=[^\r]{60}\S) \r(?=\S)/g;
+
+/** What stands on the line once all keys were pressed: characters taken back, words inserted, a command fetched from the history. */
+function overwritten(line: string): string {
+  const cells: string[] = [];
+  let at = 0;
+  for (const [key, numbers = "", control] of line.replaceAll(WRAP, "").matchAll(KEYS)) {
+    const count = Math.min(Number(numbers) || 1, 1000);
+    if (key === "\b" || control === "D") at = Math.max(0, at - (control === undefined ? 1 : count));
+    else if (key === "\r") at = 0;
+    else if (control === "C") at = Math.min(at + count, LONGEST);
+    else if (control === "P") cells.splice(at, count);
+    else if (control === "@" && cells.length < LONGEST) cells.splice(at, 0, ...Array.from({ length: count }, () => " "));
+    else if ((control === "K" || control === "J") && numbers !== "1") cells.length = Math.min(cells.length, numbers === "2" ? 0 : at);
+    else if (control === undefined && !key.startsWith(ESCAPE) && (key >= " " || key === "\t")) cells[at++] = key;
+  }
+  return Array.from(cells, (cell) => cell ?? " ").join("");
+}
+
+/** The lines without the blanks that fill a window or a pane to its right edge. */
+function unpadded(lines: readonly string[]): readonly string[] {
+  const padded =
+    lines.length > 2 && lines.every((line, i) => (line.length >= 40 && /[ \t]$/.test(line)) || line.length >= 80 || (line === "" && i === lines.length - 1));
+  return padded ? lines.map((line) => line.trimEnd()) : lines;
+}
+
+const NO_BREAK = /[\u00a0\u202f\u2007]/g;
+const INVISIBLE = /[\u200b-\u200d\u2060\ufeff]/g;
+const TAG = /<\/?[a-z][^<>]{0,200}>/gi;
+const ENTITY = /&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[\da-f]{2,4});/gi;
+const NAMED: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'", nbsp: " " };
+
+/** The text with the signs of a keyboard in the place of those that editors, chats and web pages make of them. */
+function typewritten(text: string): string {
+  let plain = text.replaceAll(NO_BREAK, " ").replaceAll(INVISIBLE, "");
+  // where signs have names, no other `<` and `>` stand than those of tags
+  if (/&(?:lt|gt|quot|nbsp|#\d\d);/.test(plain) && !/[<>]/.test(plain.replaceAll(TAG, "")))
+    plain = plain.replaceAll(ENTITY, (entity) => {
+      const name = entity.slice(1, -1).toLowerCase();
+      return NAMED[name] ?? String.fromCodePoint(name.startsWith("#x") ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1)));
+    });
+  if (!plain.includes('"')) plain = plain.replaceAll(/[“”„]/g, '"');
+  if (!plain.includes("'")) plain = plain.replaceAll(/[‘’‚]/g, "'");
+  // `ip –s link`, `iptables -t nat —list`
+  return /[ \t][–—][A-Za-z]/.test(plain)
+    ? plain.replaceAll(/(?<=[ \t]|^)(?:—(?=[a-z]{2})|–(?=[a-z]{3}))/gm, "--").replaceAll(/(?<=[ \t]|^)[–—](?=[A-Za-z])/gm, "-")
+    : plain;
+}
+
+/** What stands in front of every line, whoever put it there: when it was printed, its number, where it came from. */
+const MARGINS: readonly RegExp[] = [
+  /^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: (?:std(?:out|err) [FP]|\d\d[OE]\+?))?(?: |$)/,
+  /^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,10}\])?:)?(?: |$)/,
+  /^\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: {1,2}|$)/,
+];
+const NUMBER = /^[ \t]{0,8}(\d{1,6})(?:\t| {0,2}[:|)] ?| {1,2}|$)/;
+/** Where the words end that all lines have in front. */
+const EDGE = /^.{0,200}(?:[\t|>\])] {0,2}|\S:? {1,2}|\t)/;
+/** A log collector's line is in a CI job's, and that in an editor's. */
+const LAYERS = 3;
+
+/** The lines without a margin, if there is one and commands of ours stand behind it: the times of a log are its own. */
+function withoutMargin(lines: readonly string[]): readonly string[] {
+  let rest = lines;
+  for (let layer = 0; layer < LAYERS; layer++) rest = numbered(rest) ?? timed(rest) ?? labelled(rest) ?? rest;
+  return rest !== lines && namesCommand(rest) ? rest : lines;
+}
+
+/** A session or a job's log shows its first command soon; a log of the node may be very long. */
+const BEGINNING = 5000;
+
+/** True if commands stand behind a prompt, or in headings. */
+function namesCommand(lines: readonly string[]): boolean {
+  const plain = plainPrompts(lines.slice(0, BEGINNING));
+  return (
+    plain.some((line) => line.length < 500 && isPromptLine(line) && isKnown(withoutPrompt(line))) || namedOutputs(blocksOf(plain), undefined).outputs.length > 1
+  );
+}
+
+function numbered(lines: readonly string[]): readonly string[] | undefined {
+  const cut: string[] = [];
+  let last: number | undefined;
+  for (const line of lines) {
+    const [margin = "", number] = NUMBER.exec(line) ?? [];
+    if (line === "" && cut.length === lines.length - 1) cut.push("");
+    else if (number === undefined || (last !== undefined && Number(number) !== last + 1)) return undefined;
+    else {
+      last = Number(number);
+      cut.push(line.slice(margin.length));
+    }
+  }
+  return cut.length > 2 ? cut : undefined;
+}
+
+function timed(lines: readonly string[]): readonly string[] | undefined {
+  const margin = MARGINS.find((one) => lines.some((line) => one.test(line)) && lines.every((line) => line === "" || one.test(line)));
+  return margin === undefined ? undefined : lines.map((line) => line.replace(margin, ""));
+}
+
+function labelled(lines: readonly string[]): readonly string[] | undefined {
+  const filled = lines.filter((line) => line !== "");
+  const [first = ""] = filled;
+  let same = Math.min(first.length, 220);
+  for (const line of filled) while (same > 0 && !`${line} `.startsWith(first.slice(0, same))) same--;
+  const label = EDGE.exec(first.slice(0, same))?.[0] ?? "";
+  return filled.length < 3 || label.trim() === "" ? undefined : lines.map((line) => line.slice(label.length));
+}
