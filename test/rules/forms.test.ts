@@ -1,0 +1,129 @@
+import { existsSync, readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import type { Capture } from "../../functions/facts/capture.ts";
+import { commandLine, isPromptLine } from "../../functions/facts/command.ts";
+import { captureOfDraft } from "../../functions/imports/bundle.ts";
+import { pastedCaptures } from "../../functions/imports/index.ts";
+import { judge } from "../../functions/rules/diagnose.ts";
+import { loadCatalogue } from "../../functions/rules/load.ts";
+import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+
+/**
+ * The same outputs, packed as people pack them: what was asked through which program, and what stands around it in a paste, must not change a verdict. Each rule is held against its own cases,
+ * and each case meets three of the forms.
+ */
+const runbooks = fileURLToPath(new URL("../../runbooks/", import.meta.url));
+const catalogue = loadCatalogue(runbooks);
+
+interface Asked {
+  readonly command: string;
+  readonly text: string;
+}
+type Form = (outputs: readonly Asked[]) => Capture | undefined;
+
+const plain: Form = (outputs) =>
+  captureOfDraft({ target: "node1", outputs: outputs.map((output) => ({ ...output, file: "1", truncated: false })) }, "paste", "node1", []);
+/** Each command asked in another way. */
+const asked =
+  (change: (command: string) => string): Form =>
+  (outputs) =>
+    plain(outputs.map(({ command, text }) => ({ command: change(command), text })));
+/** All of it as one text; undefined if nothing of it was read. */
+const pasted =
+  (print: (output: Asked) => string, around: (text: string) => string = (text) => text): Form =>
+  (outputs) => {
+    try {
+      return pastedCaptures(around(outputs.map(print).join("")), "paste.txt", "paste.txt")[0];
+    } catch {
+      return undefined;
+    }
+  };
+
+const quoted = (command: string): string => (command.includes("'") ? command : `'${command}'`);
+const prompt = (sign: string) =>
+  pasted(
+    ({ command, text }) => `${sign}${command}\n${text}`,
+    (text) => `${text}${sign}\n`,
+  );
+const lines = (change: (line: string, i: number) => string) => (text: string) => `${text.trimEnd().split("\n").map(change).join("\n")}\n`;
+
+const FORMS: Readonly<Record<string, Form>> = {
+  sudo: asked((command) => `sudo ${command}`),
+  "in the namespaces of init": asked((command) => `nsenter -t 1 -m -u -n -i -- ${command}`),
+  "through ssh": asked((command) => `ssh node1 ${quoted(command)}`),
+  "in a shell": asked((command) => `bash -lc ${quoted(command)}`),
+  "going on after a failure": asked((command) => `${command} || true`),
+  "k3s kubectl": asked((command) => command.replace(/^kubectl /, "k3s kubectl ")),
+  "lines of Windows": (outputs) => plain(outputs.map(({ command, text }) => ({ command, text: text.replaceAll("\n", "\r\n") }))),
+  "a prompt of root": prompt("[root@node1 ~]# "),
+  "a prompt with an environment": prompt("(base) ops@node1:~$ "),
+  "a prompt with a clock and a context": prompt("[14:12:31] ops@node1 (prod|kube-system) ~ $ "),
+  "an arrow": prompt("➜  ~ "),
+  "headings between signs": pasted(({ command, text }) => `===== ${command} =====\n${text}\n`),
+  "a sentence above a block": pasted(({ command, text }) => `Output of \`${command}\`:\n\n\`\`\`\n${text}\`\`\`\n\n`),
+  "a shell that shows what it runs": pasted(({ command, text }) => `+ ${command}\n${text}`),
+  "a time in front of each line": pasted(
+    ({ command, text }) => `root@node1:~# ${command}\n${text}`,
+    lines((line, i) => `2026-11-21T03:52:${String(10 + (i % 50)).padStart(2, "0")}.000Z ${line}`),
+  ),
+  "numbered lines": pasted(
+    ({ command, text }) => `root@node1:~# ${command}\n${text}`,
+    lines((line, i) => `${i + 1}: ${line}`),
+  ),
+  "a quotation": pasted(
+    ({ command, text }) => `root@node1:~# ${command}\n${text}`,
+    lines((line) => `> ${line}`.trimEnd()),
+  ),
+};
+
+/** What was asked and printed; undefined where a paste cannot show it so: a cut output, what stood on stderr, a loop, a script of somebody's own, a command that is quoted with its prompt. */
+async function typed(path: string): Promise<readonly Asked[] | undefined> {
+  const { outputs } = await readCaptureFiles(path);
+  const shown = outputs.filter(({ text }) => text.trim() !== "");
+  if (outputs.some(({ truncated, stderr }) => truncated || stderr !== "")) return undefined;
+  if (shown.some(({ command }) => isPromptLine(command) || /[\n;|>]|&&|^(?:\.|(?:for|while|sudo|ssh|bash|sh|nsenter) )/.test(command))) return undefined;
+  if (shown.some(({ text }) => /[\0\r]|^[^\n]{0,80}[#$] /.test(text))) return undefined;
+  if (shown.reduce((size, { text }) => size + text.length, 0) > 100_000) return undefined;
+  return shown.map(({ command, text }) => ({ command, text: text.endsWith("\n") ? text : `${text}\n` }));
+}
+
+const names = Object.keys(FORMS);
+
+test.each(names)("%s: what was asked and printed is all there", (name) => {
+  const outputs = [
+    { command: "kubectl get nodes -o wide", text: "NAME   STATUS\nnode1  Ready\n" },
+    { command: "ip rule", text: "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n" },
+  ];
+  const capture = FORMS[name]?.(outputs);
+  expect(capture?.outputs.map(({ argv, command }) => commandLine(argv ?? command).argv.join(" "))).toEqual(["kubectl get nodes -o wide", "ip rule"]);
+  // the prompt that waits at the end may stand behind the last one; what reads an output passes it over
+  for (const [i, { text }] of outputs.entries())
+    expect(capture?.outputs[i]?.text.replaceAll("\r", "").trim()).toMatch(new RegExp(`^${text.trim()}(?:\n\\S{1,3} *~?)?$`));
+});
+
+let turn = 0;
+
+describe.each([...catalogue.rules])("%s", (id, rule) => {
+  const only = { rules: new Map([[id, rule]]) };
+  const folder = `${runbooks}rules/${id}/fixtures`;
+  const cases = readdirSync(folder).filter((name) => existsSync(`${folder}/${name}/capture.json`));
+  const first = turn;
+  turn += cases.length;
+
+  test(`in other forms (${cases.length} cases)`, async () => {
+    const changed: string[] = [];
+    for (const [i, name] of cases.entries()) {
+      const outputs = await typed(`${folder}/${name}`);
+      if (outputs === undefined || outputs.length === 0) continue;
+      const verdict = (capture: Capture | undefined) => (capture === undefined ? "nothing was read" : judge(capture, only).outcomes[0]?.verdict);
+      const before = verdict(plain(outputs));
+      for (const step of [0, 1, 2]) {
+        const form = names[((first + i) * 3 + step) % names.length] as string;
+        const after = verdict((FORMS[form] as Form)(outputs));
+        if ((before === "match") !== (after === "match")) changed.push(`${name}, ${form}: ${before} → ${after}`);
+      }
+    }
+    expect(changed).toEqual([]);
+  });
+});
