@@ -44,6 +44,15 @@ const PodBridge = z.object({
   /** It has a name that only CNIs give. */
   cni: z.boolean(),
 });
+/** A bridge with a name that only CNIs give, whose address was not seen. */
+const Shown = z.object({
+  line: z.int(),
+  interface: z.string(),
+  /** Ports of pods that were seen. */
+  ports: z.int(),
+  /** It is up and has a port that is. */
+  carrier: z.boolean(),
+});
 const Endpoint = z.object({
   line: z.int(),
   bridge: z.string(),
@@ -59,6 +68,7 @@ const BridgeNetfilter = z.object({
   switches: z.array(Switch),
   /** Without those that have it switched on for themselves while the key is off. */
   bridges: z.array(PodBridge),
+  shown: z.array(Shown),
   endpoints: z.array(Endpoint),
   /** Rules of kube-proxy that lead to services, where no list of their endpoints was seen. */
   services: z.array(z.object({ line: z.int() })),
@@ -145,6 +155,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): BridgeNetfilter {
   return {
     switches,
     bridges,
+    shown: shownOf(sources, bridges),
     endpoints: endpoints.slice(0, MAX_ROWS),
     services: services.slice(0, MAX_ROWS),
     unneeded: unneededOf(sources, whole, bridges, endpoints, services),
@@ -239,6 +250,22 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
     if (address !== undefined && Number(length) >= 8 && Number(length) < 32) take(row, row.interface, "ipv4", row.source ?? address, Number(length));
   }
   return [...found.values()];
+}
+
+function shownOf({ link, address }: Sources, bridges: readonly PodBridge[]): BridgeNetfilter["shown"] {
+  const links = link?.rows ?? [];
+  const known = new Set([...bridges, ...(address?.rows ?? [])].map((row) => row.interface));
+  const names = new Set(
+    links.flatMap(({ interface: name, master }) => [name, ...(master === undefined ? [] : [master])]).filter((name) => CNI_BRIDGE.test(name)),
+  );
+  return [...names].flatMap((name) => {
+    const ports = links.filter((row) => row.master === name && isPodPort(row.interface, links));
+    const own = links.find((row) => row.interface === name);
+    const row = own ?? ports[0];
+    const isOn = (link?.bridges ?? []).some((each) => each.interface === name && each.nfCallIptables === true);
+    if (row === undefined || known.has(name) || isOn) return [];
+    return [{ ...placed(row), interface: name, ports: ports.length, carrier: own?.flags.includes("LOWER_UP") === true }];
+  });
 }
 
 const isKubeProxy = (row: IptablesRow): boolean => row.chain.startsWith("KUBE-SEP-") || row.target?.startsWith("KUBE-SEP-") === true;
