@@ -63,7 +63,7 @@ export function register(netcheck: Command, { run }: Pick<Shared, "run">): void 
         if (readers.length === 0) throw new UsageError(`no fact reads the output of "${options.command}"; see netcheck facts list${staleHint()}`);
         const { text, cut } = await readText(file);
         for (const { fact, view } of readers) {
-          // not `performance`, for which Node loads a tenth more of itself
+          // not `performance`, for which Node loads more of itself
           const started = process.hrtime.bigint();
           const parsed = fact.parse({ text, argv: line.argv, view, sample: 1, exitCode: 0, stderr: "", sorted: line.sorted, pipe });
           const ms = Number((process.hrtime.bigint() - started) / 10_000n) / 100;

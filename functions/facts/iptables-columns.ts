@@ -29,7 +29,7 @@ const ANY_ADDRESS = /^!?(?:anywhere|[\da-fA-FxX*]*:[\da-fA-FxX*:./]*)$/;
 /** The columns, with one word of what stands behind them. */
 const MAX_WORDS = 12;
 
-/** Where the words of a row stand. One list of places is used for all rows: a list of texts for each of 100,000 is half of the work. */
+/** Where the words of a row stand. One list of places is used for all rows, because a list of texts for each of 100,000 takes longer. */
 class Words {
   readonly #from = new Int32Array(MAX_WORDS);
   readonly #end = new Int32Array(MAX_WORDS);
