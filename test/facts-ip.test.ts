@@ -180,6 +180,15 @@ describe("link", () => {
     expect({ complete, hinted }).toEqual({ complete: false, hinted: true });
   });
 
+  test("ip -d link show NAME | grep vxlan tells of that VXLAN, whose name the command has; a list of several tells no name", () => {
+    const text = "    vxlan id 1 local 10.0.0.13 dev eth0 srcport 0 0 dstport 4789 nolearning ttl auto ageing 300 udpcsum \n";
+    const { value, complete } = read("link", [{ command: "ip -d link show flannel.1 | grep vxlan", text }]);
+    expect(value).toMatchObject({ rows: [], vxlans: [{ interface: "flannel.1", port: 4789, local: "10.0.0.13" }] });
+    expect(complete).toBe(false);
+    for (const command of ["ip -d link show up | grep vxlan", "ip -d link show type vxlan | grep vxlan", "ip -d link | grep vxlan"])
+      expect(read("link", [{ command, text }]).value).toMatchObject({ vxlans: [] });
+  });
+
   test("ip -6 addr shows only links that have such addresses", () => expect(view("link", "ip -6 addr")).toMatchObject({ complete: false }));
 });
 

@@ -63,8 +63,16 @@ const ADDRESS_WORD = /^(?:inet6?)$/;
 const HUMAN = /^(\d{1,17})(?:\.(\d{1,3}))?([kMGTP]i?)?$/;
 const POWERS: Record<string, number> = { k: 1, M: 2, G: 3, T: 4, P: 5 };
 
-/** Reads the text forms of `ip link` and `ip addr` (plain, `-d`, `-s` old and new, `-o`, BusyBox). Lines it cannot account for go to `unparsed`. */
-export function readLinkText(text: string, unparsed: UnparsedLines): { links: LinkText[]; addresses: AddressText[] } {
+/**
+ * Reads the text forms of `ip link` and `ip addr` (plain, `-d`, `-s` old and new, `-o`, BusyBox). Lines it cannot account for go to `unparsed`.
+ * `asked`: the one interface that the command names, whose details are told without its header, too (`ip -d link show flannel.1 | grep vxlan`).
+ */
+export function readLinkText(
+  text: string,
+  unparsed: UnparsedLines,
+  asked?: string,
+): { links: LinkText[]; addresses: AddressText[]; headless: Pick<LinkText, "interface" | "details">[] } {
+  const headless: Pick<LinkText, "interface" | "details">[] = [];
   const links: LinkText[] = [];
   const addresses: AddressText[] = [];
   let current: LinkText | undefined;
@@ -92,6 +100,8 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
       } else if (current === undefined && labelOf(words) !== undefined) {
         // `ip addr | grep inet`
         addresses.push({ line, interface: labelOf(words) as string, words });
+      } else if (current === undefined && asked !== undefined && KINDS.has(first)) {
+        headless.push({ interface: asked, details: [{ line, words }] });
       } else if (current === undefined) {
         if (!isPrompt(segment) && !(SKIPPED.test(trimmed) && addresses.length > 0)) unparsed.add(line, segment);
       } else if (columns !== undefined) {
@@ -113,7 +123,7 @@ export function readLinkText(text: string, unparsed: UnparsedLines): { links: Li
       else if (!isPrompt(segment)) unparsed.add(line, segment);
     }
   }
-  return { links, addresses };
+  return { links, addresses, headless };
 }
 
 /**

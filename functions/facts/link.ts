@@ -152,7 +152,12 @@ export const link = defineFact({
     else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
     else if (view.format === "netstat") fromNetstat(links, text, unparsed);
-    else for (const row of readLinkText(text, unparsed).links) fromText(links, row, unparsed);
+    else {
+      const asked = /^(?:dev )?(?!up$)([^\s/]{1,15})$/.exec(view.scope)?.[1];
+      const shownLinks = readLinkText(text, unparsed, asked);
+      for (const row of shownLinks.links) fromText(links, row, unparsed);
+      for (const { interface: name, details } of shownLinks.headless) fromDetails(links, name, details);
+    }
     return unparsed.with({ ...links, statistics: withinPaste(links.statistics) });
   },
   merge(parts) {
@@ -320,9 +325,8 @@ function statistics(numbers: Numbers): Omit<Statistics, "line" | "interface"> | 
   return { ...present({ rxBytes }), rxPackets, rxErrors, rxDropped, ...present({ rxOverrun, rxMissed, txBytes }), txPackets, txErrors, txDropped };
 }
 
-function fromText(links: Links, row: LinkText, unparsed: UnparsedLines): void {
-  const { details, rx, tx, ...shownOnLine } = row;
-  const name = row.interface;
+/** What the `-d` lines of an interface tell: VXLANs and bridges go to their lists. */
+function fromDetails(links: Links, name: string, details: LinkText["details"]): Pick<Link, "kind" | "memberKind" | "hairpin"> {
   let hairpin: boolean | undefined;
   let kind: string | undefined;
   let memberKind: string | undefined;
@@ -348,7 +352,13 @@ function fromText(links: Links, row: LinkText, unparsed: UnparsedLines): void {
       links.bridges.push(present({ line, interface: name, vlanFiltering: onOff("vlan_filtering"), stp: onOff("stp_state"), ...options }));
     }
   }
-  links.rows.push(present({ ...shownOnLine, ...shown(row.flags), kind, memberKind, hairpin }));
+  return present({ kind, memberKind, hairpin });
+}
+
+function fromText(links: Links, row: LinkText, unparsed: UnparsedLines): void {
+  const { details, rx, tx, ...shownOnLine } = row;
+  const name = row.interface;
+  links.rows.push(present({ ...shownOnLine, ...shown(row.flags), ...fromDetails(links, name, details) }));
   const numbers = statistics({
     rxBytes: rx?.values["bytes"],
     rxPackets: rx?.values["packets"],
