@@ -99,7 +99,7 @@ interface Sources {
   readonly fdb?: { rows: readonly (Row & { mac: string; interface: string })[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean; nfCallIp6tables?: boolean }[] };
-  readonly bridge?: { ports: readonly { bridge: string; interface: string }[] };
+  readonly bridge?: { ports: readonly (Row & { bridge: string; interface: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
   readonly "service-answer"?: { rows: readonly (Row & { from: string; expected: string })[] };
 }
@@ -252,14 +252,18 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
   return [...found.values()];
 }
 
-function shownOf({ link, address }: Sources, bridges: readonly PodBridge[]): BridgeNetfilter["shown"] {
+function shownOf({ link, address, bridge }: Sources, bridges: readonly PodBridge[]): BridgeNetfilter["shown"] {
   const links = link?.rows ?? [];
   const known = new Set([...bridges, ...(address?.rows ?? [])].map((row) => row.interface));
+  const listed = bridge?.ports ?? [];
   const names = new Set(
-    links.flatMap(({ interface: name, master }) => [name, ...(master === undefined ? [] : [master])]).filter((name) => CNI_BRIDGE.test(name)),
+    [...links.flatMap(({ interface: name, master }) => [name, ...(master === undefined ? [] : [master])]), ...listed.map((row) => row.bridge)].filter((name) =>
+      CNI_BRIDGE.test(name),
+    ),
   );
   return [...names].flatMap((name) => {
-    const ports = links.filter((row) => row.master === name && isPodPort(row.interface, links));
+    const mastered = links.filter((row) => row.master === name);
+    const ports = (mastered.length > 0 ? mastered : listed.filter((row) => row.bridge === name)).filter((row) => isPodPort(row.interface, links));
     const own = links.find((row) => row.interface === name);
     const row = own ?? ports[0];
     const isOn = (link?.bridges ?? []).some((each) => each.interface === name && each.nfCallIptables === true);

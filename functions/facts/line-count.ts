@@ -24,7 +24,7 @@ const Count = z.object({
   of: z.enum(["connections", "neighbors", "elements", "rules", "copies"]),
   /** Of neighbours, where it was asked for one family, and of copies. */
   family: z.enum(["ipv4", "ipv6"]).optional(),
-  /** Of rules: which of the two iptables, and the chains that were counted: what somebody searched for ("KUBE-SEP"). Chains count, too. */
+  /** Of rules: which of the two iptables, where the command says it, and the chains that were counted: what somebody searched for ("KUBE-SEP"). Chains count, too. */
   backend: z.enum(["legacy", "nft"]).optional(),
   /** Of copies: the comment of a rule that is there once, or for a few tables and chains once each. */
   search: z.string().optional(),
@@ -89,7 +89,8 @@ export const lineCount = defineFact({
         scope: argv.join(" ").slice(0, 200),
         rank: 1,
       };
-    if (backend !== undefined) return { format: `rules ${backend}`, complete: false, scope: argv.join(" ").slice(0, 200), rank: 1 };
+    if (backend !== undefined || (program === "iptables-save" && CHAINS.test(pipe)))
+      return { format: `rules ${backend ?? ""}`.trim(), complete: false, scope: argv.join(" ").slice(0, 200), rank: 1 };
     if (program === "arp" && rest.length > 0 && rest.every((word) => /^-[aenv]{1,4}$/.test(word)))
       return { format: "neighbors ipv4", complete: false, scope: "ipv4", rank: 1 };
     const call = bpftoolCall(argv);
