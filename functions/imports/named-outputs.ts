@@ -4,6 +4,7 @@ import { printsNothing } from "../facts/several-commands.ts";
 import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
+import { announcedConfiguration, configurationOf } from "./configuration.ts";
 import { type Headings, headingsOf } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
 import { type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
@@ -144,12 +145,12 @@ class Reader implements Named {
     const asked = prompt !== null || isPromptLine(line);
     const alone = first || (this.bare !== 0 && block[i] === this.bare) || PIPED.test(line);
     const typed =
-      this.headings.words.get(i) ??
+      (this.headings.words.get(i) === "" ? (configurationOf(line) ?? "") : this.headings.words.get(i)) ??
       (prompt !== null
         ? unmarked(line.slice(prompt[0].length))
         : asked
           ? (plausible(unmarked(withoutPrompt(line))) ?? this.habitual(line) ?? commented(line))
-          : (headingOf(line, this.open) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
+          : (headingOf(line, this.open) ?? configurationOf(line) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
     this.commands.add(i);
@@ -315,7 +316,8 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
   const signed = signOf(first) ?? logSignOf(first);
   const program = (line: string): string => commandLine(line).argv[0] ?? "";
-  return command !== undefined && (signed === undefined || program(signed) === program(command)) ? command : undefined;
+  if (command !== undefined && (signed === undefined || program(signed) === program(command))) return command;
+  return typed === undefined ? announcedConfiguration(sentence, signed) : undefined;
 }
 
 /** A command as it stands in bold: `**ip route**:`. */

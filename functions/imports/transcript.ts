@@ -3,6 +3,7 @@ import { tellsTime } from "../facts/date-output.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
+import { printsConfiguration } from "./configuration.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
 import { byMachine, type Machine } from "./machines.ts";
 import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outputs.ts";
@@ -132,7 +133,8 @@ const SHOWS = /^(?:sudo )?(?:cat|less|more|head|tail|[ef]?grep|z(?:cat|grep)|awk
 
 /** What of a line below this command nothing else claims: all of it, a line of a log at most, or nothing. */
 function isFree(command: string | undefined): "all" | "logs" | "nothing" {
-  if (command === undefined || (SHOWS.test(command) && !isKnown(command))) return "all";
+  if (command === undefined) return "all";
+  if (SHOWS.test(command) && !isKnown(command)) return printsConfiguration(command) ? "nothing" : "all";
   // a log that is known and left aside is of another time: `journalctl -b -1`
   return isKnown(command) || isLog(command) || commandLine(command).foreign ? "nothing" : "logs";
 }

@@ -1,0 +1,43 @@
+import { commandLine } from "../facts/command.ts";
+
+/**
+ * Files that say what is to be set when the machine starts. What they hold looks like a listing of what is set, and is none: somebody may have set something else
+ * since, or another file may come after it.
+ *
+ *     # cat /etc/sysctl.d/60-cis.conf
+ *     net.ipv4.ip_forward = 0
+ */
+const FOLDER = String.raw`(?:\/host)?\/(?:etc|(?:usr\/(?:local\/)?)?lib\/sysctl\.d|run\/sysctl\.d|var\/lib\/(?:ip6?tables|nftables|ipset))(?=\/)`;
+const PATH = new RegExp(`^["']?${FOLDER}`);
+
+/** What its lines may be taken for, by its path. */
+const LOOKS_LIKE: readonly (readonly [RegExp, RegExp])[] = [
+  [/\/sysctl(?:\.conf|\.d(?:\/|$))/, /^sysctl /],
+  [/ip6?tables|\/ufw\/|rules\.v[46]/, /^ip6?tables/],
+  [/nftables|\.nft$/, /^nft /],
+  [/ipset/, /^ipset /],
+  [/ebtables/, /^ebtables/],
+];
+
+/** True for a command that prints such a file: `cat /etc/sysctl.d/60-cis.conf`, `grep -r forward /etc/sysctl.d`. */
+export function printsConfiguration(command: string): boolean {
+  return commandLine(command).argv.some((word, i) => i > 0 && PATH.test(word));
+}
+
+/** Signs that people put around a path, none of which a path has. */
+const NAMED = new RegExp(String.raw`^[\s=#*>+~\[(\x60"'•-]{0,60}((?:cat )?${FOLDER}\/[\w.@/*-]{1,200}[\w*])[\s=#*<~\])\x60"':-]{0,60}$`);
+const INSIDE = new RegExp(String.raw`(?:^|[\s\x60"'(])(${FOLDER}\/[\w.@/*-]{1,200}[\w*])`, "g");
+
+/** The command that prints the file which a heading names, if what its lines look like is known: `=== /etc/sysctl.conf ===`. */
+export function configurationOf(line: string): string | undefined {
+  const path = line.length > 400 ? undefined : NAMED.exec(line)?.[1]?.replace(/^cat /, "");
+  return path !== undefined && LOOKS_LIKE.some(([name]) => name.test(path)) ? `cat ${path}` : undefined;
+}
+
+/** The same of a sentence above a block whose lines look like such a file: `sign` is what they would be taken for (`sysctl -a`). */
+export function announcedConfiguration(sentence: string, sign: string | undefined): string | undefined {
+  if (sign === undefined || sentence.length > 2000) return undefined;
+  const paths = [...sentence.matchAll(INSIDE)].map(([, path = ""]) => path);
+  const path = paths.findLast((each) => LOOKS_LIKE.some(([name, like]) => name.test(each) && like.test(sign)));
+  return path === undefined ? undefined : `cat ${path}`;
+}
