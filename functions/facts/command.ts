@@ -197,9 +197,12 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const spread = afterOptions(rest, SPREAD_VALUES);
       if (spread.length === 0) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
       rest = ["sh", "-c", spread.join(" ")];
-    } else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
+    } else if (program === "ctr" && rest.includes("exec")) return { argv: rest, filtered, sorted, foreign: true };
+    else if (Object.hasOwn(WRAPPERS, program) && !(program === "command" && (rest[1] === "-v" || rest[1] === "-V"))) {
       const positional = program === "timeout" || program === "chroot" ? 1 : 0;
-      rest = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
+      const inner = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
+      foreign ||= program === "unshare" && rest.slice(1, rest.length - inner.length).some((word) => /^(?:-[a-zA-Z]{0,8}n|--net)/.test(word));
+      rest = inner;
     } else return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
     if (rest[0] === "--") rest = rest.slice(1);
   }
@@ -208,12 +211,24 @@ export function commandLine(command: string | readonly string[]): CommandLine {
 }
 
 /**
+ * What the shell behind such a line is given, where all of it stands in quotes at the end: `ssh node1 'ip route | grep bond'`, `ansible node1 -m shell -a "ss -tan | wc -l"`.
+ * Else the line itself: a pipe outside of the quotes gets what came out of the other one.
+ */
+export function givenToShell(command: string): string {
+  const [, before = "", quote = "", inner = ""] = QUOTED_LAST.exec(command) ?? [];
+  return inner === "" || inner.includes(quote) || !HANDS_OVER.test(before) ? command : inner;
+}
+const QUOTED_LAST = /^([^|;&'"]{0,2000})(["'])(.{1,4000})\2\s{0,8}$/s;
+const HANDS_OVER =
+  /sh\s{1,8}-[a-z]{0,4}c\s{1,8}$|(?:^|\s)(?:ssh|pdsh|clush|watch)\s|(?:^|\s)ansible\s.{0,400}\s(?:-a|--args)[= ]{1,4}$|(?:^|\s)(?:vagrant|gcloud)\s.{0,400}\s(?:-c|--command)[= ]{1,4}$/;
+
+/**
  * What a person looked for in an output: the pattern of the one `| grep` that stands behind the command. Every line that matches it was shown. Undefined
  * where there is none or more than it, or where grep shows other lines or only parts of them.
  */
 export function searchOf(command: string | readonly string[]): string | undefined {
   if (typeof command !== "string") return undefined;
-  const all = words(withoutPrompt(command));
+  const all = words(givenToShell(withoutPrompt(command)));
   const pipe = all.indexOf("|");
   const [program, ...rest] = pipe === -1 ? [] : withoutRedirections(all.slice(pipe + 1));
   if (!/^[ef]?grep$/.test(baseName(program ?? "")) || all.slice(0, pipe).some((word) => word === ";" || word === "&")) return undefined;

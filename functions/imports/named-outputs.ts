@@ -267,7 +267,8 @@ const DOLLAR_HABIT = 2;
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
 const TYPED =
   /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date(?: ["']?[-+]\S.{0,60})?$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$|nproc$|lscpu$|for \w{1,40} in \S.{0,200}[;\n]\s?do\b|(?:ethtool|tc|ss|netstat|lsof|lspci|sysctl|ip6?tables|conntrack|ipvsadm|ifconfig|df|sar|vmstat|mtr|traceroute|numactl) -)/;
-const plausible = (command: string): string | undefined => (!isProse(command) && (isKnown(command) || TYPED.test(command)) ? command : undefined);
+const plausible = (command: string): string | undefined =>
+  !isProse(command) && (isKnown(command) || TYPED.test(command) || commandLine(command).foreign) ? command : undefined;
 
 /** `# Command: ip route`, above what it printed. */
 function commented(line: string): string | undefined {

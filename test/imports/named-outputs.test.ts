@@ -32,6 +32,11 @@ describe("a bare sign before a command that netcheck does not read", () => {
     ["once", ["$ ip rule", RULES, "$ kubelet-probe --all", "10.0.0.9 is reachable"], ["ip rule"]],
     ["a price", ["$ ip rule", RULES, "$ ip -br link", "eth0 UP 02:00:00:00:00:01 <UP>", "$ 5 a month"], ["ip rule", "ip -br link"]],
     ["with options, even once", ["$ ip rule", RULES, "$ ethtool -g eth0", "Ring parameters for eth0:"], ["ip rule", "ethtool -g eth0"]],
+    [
+      "in a container, even once",
+      ["$ ip rule", RULES, "$ nerdctl exec web sysctl net.ipv4.ip_forward", "net.ipv4.ip_forward = 0"],
+      ["ip rule", "nerdctl exec web sysctl net.ipv4.ip_forward"],
+    ],
     ["date with options", ["$ ip rule", RULES, "$ date -u", "Sun Nov 22 08:13:10 UTC 2026"], ["ip rule", "date -u"]],
     ["a comment on a date", ["# ip rule", RULES, "# date of the upgrade: Friday"], ["ip rule"]],
   ])("%s", (_, paste, commands) => {
