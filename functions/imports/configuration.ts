@@ -19,9 +19,14 @@ const LOOKS_LIKE: readonly (readonly [RegExp, RegExp])[] = [
   [/ebtables/, /^ebtables/],
 ];
 
-/** True for a command that prints such a file: `cat /etc/sysctl.d/60-cis.conf`, `grep -r forward /etc/sysctl.d`. */
+/** Whatever folder they are in. */
+const FILE = /^(?:\S{0,200}\/)?(?:sysctl\.conf|nftables\.conf|rules\.v[46])$/;
+/** What follows is what it is given. */
+const HERE = /<<-?\s{0,4}['"]?\w/;
+
+/** True for a command that prints such a file or writes one: `cat /etc/sysctl.d/60-cis.conf`, `grep -r forward /etc/sysctl.d`, `cat <<EOF > /tmp/60-cis.conf`. */
 export function printsConfiguration(command: string): boolean {
-  return commandLine(command).argv.some((word, i) => i > 0 && PATH.test(word));
+  return HERE.test(command) || commandLine(command).argv.some((word, i) => i > 0 && (PATH.test(word) || FILE.test(word)));
 }
 
 /** Signs that people put around a path, none of which a path has. */

@@ -10,6 +10,8 @@ describe("a file of settings is no listing of what is set", () => {
   test.each([
     ["cat", ["# cat /etc/sysctl.d/60-cis.conf", "net.ipv4.ip_forward = 0"]],
     ["head of several", ["# head -5 /etc/sysctl.d/*.conf", "==> /etc/sysctl.d/10-cis.conf <==", "net.ipv4.ip_forward = 0"]],
+    ["in the folder of the shell", ["$ cat sysctl.conf", "net.ipv4.ip_forward = 0"]],
+    ["what a file is made of", ["$ cat <<EOF > 60-cis.conf", "net.ipv4.ip_forward = 0", "EOF"]],
     ["vendor's", ["# cat /usr/lib/sysctl.d/50-default.conf", "net.ipv4.conf.all.rp_filter = 1"]],
     ["saved rules", ["# cat /etc/iptables/rules.v4", ...RULES_FILE]],
     ["saved rules, Red Hat", ["# cat /etc/sysconfig/iptables", ...RULES_FILE]],
