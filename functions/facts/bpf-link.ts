@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { attachTypeOf, bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
-import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { attachTypeOf, bpftoolAnswered, bpftoolCall, mergeById, readObjects } from "./bpftool.ts";
+import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString } from "./json.ts";
 
 /**
  * BPF links: attachments that live as long as their link does, and that `bpftool cgroup detach` cannot undo.
@@ -55,56 +54,34 @@ export const bpfLink = defineFact({
   },
   schema: BpfLinks,
   answered: bpftoolAnswered,
-  parse({ text: given }) {
+  parse({ text }) {
     const unparsed = new UnparsedLines();
-    const text = withoutPromptLines(given);
-    return unparsed.with({ rows: isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed) });
+    return unparsed.with({ rows: readObjects(text, unparsed, { element, header, detail }) });
   },
   merge: mergeById,
 });
 
-function fromJson(text: string, unparsed: UnparsedLines): BpfLink[] {
-  const rows: BpfLink[] = [];
-  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-    const id = asInteger(value["id"]);
-    if (id === undefined) {
-      unparsed.add(line, quote);
-      continue;
-    }
-    const type = asString(value["type"]) ?? `type ${asInteger(value["type"]) ?? "unknown"}`;
-    const row: BpfLink & { text: string } = { line, id, type, pinned: asStrings(value["pinned"]), text: quote };
-    const programId = asInteger(value["prog_id"]);
-    // A struct_ops link has no program: newer versions print 0 for it.
-    if (programId !== undefined && programId !== 0) row.programId = programId;
-    // JSON.parse has rounded what exceeds 2^53: then the digits are read from the text.
-    const cgroupId = value["cgroup_id"] === undefined ? undefined : /"cgroup_id"\s{0,8}:\s{0,8}(\d{1,20})/.exec(quote)?.[1];
-    if (cgroupId !== undefined) row.cgroupId = cgroupId;
-    const attachType = asString(value["attach_type"]);
-    if (attachType !== undefined) row.attachType = attachTypeOf(attachType);
-    const device = asString(value["devname"]);
-    if (device !== undefined && !device.startsWith("(")) row.interface = device;
-    const index = asInteger(value["ifindex"]);
-    if (index !== undefined && index !== 0) row.index = index;
-    rows.push(row);
-  }
-  return rows;
+function element(common: BpfLink & { text: string }, value: Record<string, unknown>): BpfLink {
+  const row = { ...common };
+  const programId = asInteger(value["prog_id"]);
+  // A struct_ops link has no program: newer versions print 0 for it.
+  if (programId !== undefined && programId !== 0) row.programId = programId;
+  // JSON.parse has rounded what exceeds 2^53: then the digits are read from the text.
+  const cgroupId = value["cgroup_id"] === undefined ? undefined : /"cgroup_id"\s{0,8}:\s{0,8}(\d{1,20})/.exec(row.text)?.[1];
+  if (cgroupId !== undefined) row.cgroupId = cgroupId;
+  const attachType = asString(value["attach_type"]);
+  if (attachType !== undefined) row.attachType = attachTypeOf(attachType);
+  const device = asString(value["devname"]);
+  if (device !== undefined && !device.startsWith("(")) row.interface = device;
+  const index = asInteger(value["ifindex"]);
+  if (index !== undefined && index !== 0) row.index = index;
+  return row;
 }
 
-function fromText(text: string, unparsed: UnparsedLines): BpfLink[] {
-  const rows: BpfLink[] = [];
-  let row: BpfLink | undefined;
-  for (const { line, text: content } of lines(text)) {
-    const header = HEADER.exec(content);
-    if (header !== null) {
-      const [, id, type, programId] = header;
-      row = { line, id: Number(id), type: type as string, pinned: [] };
-      if (programId !== undefined && programId !== "0") row.programId = Number(programId);
-      rows.push(row);
-    } else if (row === undefined || !detail(row, content)) {
-      if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
-    }
-  }
-  return rows;
+function header(line: number, content: string): BpfLink | undefined {
+  const [, id, type, programId] = HEADER.exec(content) ?? [];
+  if (id === undefined || type === undefined) return undefined;
+  return { line, id: Number(id), type, pinned: [], ...(programId === undefined || programId === "0" ? {} : { programId: Number(programId) }) };
 }
 
 /** Reads a line below the header of a link into its row; false if it is none. */
@@ -127,10 +104,5 @@ function detail(row: BpfLink, content: string): boolean {
     row.attachType = attach[1] as string;
     return true;
   }
-  const pinned = PINNED.exec(content);
-  if (pinned !== null) {
-    row.pinned.push(pinned[1] as string);
-    return true;
-  }
-  return PIDS.test(content) || OTHER.some((pattern) => pattern.test(content));
+  return OTHER.some((pattern) => pattern.test(content));
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
-import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { bpftoolAnswered, bpftoolCall, mergeById, readObjects } from "./bpftool.ts";
+import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString } from "./json.ts";
 
 /**
  * BPF maps of the node.
@@ -55,60 +54,34 @@ export const bpfMap = defineFact({
   },
   schema: BpfMaps,
   answered: bpftoolAnswered,
-  parse({ text: given, view }) {
+  parse({ text, view }) {
     const unparsed = new UnparsedLines();
-    const text = withoutPromptLines(given);
-    const rows = isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed);
+    const rows = readObjects(text, unparsed, { element, header, detail });
     const pinLookups = view.format === "pins" && rows[0] !== undefined ? [{ line: rows[0].line }] : [];
     return unparsed.with({ rows, pinLookups });
   },
   merge: mergeById,
 });
 
-function fromJson(text: string, unparsed: UnparsedLines): BpfMap[] {
-  const rows: BpfMap[] = [];
-  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-    const id = asInteger(value["id"]);
-    if (id === undefined) {
-      unparsed.add(line, quote);
-      continue;
-    }
-    const row: BpfMap & { text: string } = {
-      line,
-      id,
-      type: asString(value["type"]) ?? `type ${asInteger(value["type"]) ?? "unknown"}`,
-      btf: asInteger(value["btf_id"]) !== undefined,
-      pinned: asStrings(value["pinned"]),
-      text: quote,
-    };
-    const name = asString(value["name"]);
-    if (name !== undefined && name !== "") row.name = name;
-    const flags = asInteger(value["flags"]);
-    if (flags !== undefined) row.flags = `0x${flags.toString(16)}`;
-    numbers(row, value["bytes_key"], value["bytes_value"], value["max_entries"], value["bytes_memlock"]);
-    const frozen = asInteger(value["frozen"]);
-    if (frozen !== undefined) row.frozen = frozen !== 0;
-    rows.push(row);
-  }
-  return rows;
+function element(common: Pick<BpfMap, "line" | "id" | "type" | "pinned">, value: Record<string, unknown>): BpfMap {
+  const row: BpfMap = { ...common, btf: asInteger(value["btf_id"]) !== undefined };
+  const name = asString(value["name"]);
+  if (name !== undefined && name !== "") row.name = name;
+  const flags = asInteger(value["flags"]);
+  if (flags !== undefined) row.flags = `0x${flags.toString(16)}`;
+  numbers(row, value["bytes_key"], value["bytes_value"], value["max_entries"], value["bytes_memlock"]);
+  const frozen = asInteger(value["frozen"]);
+  if (frozen !== undefined) row.frozen = frozen !== 0;
+  return row;
 }
 
-function fromText(text: string, unparsed: UnparsedLines): BpfMap[] {
-  const rows: BpfMap[] = [];
-  let row: BpfMap | undefined;
-  for (const { line, text: content } of lines(text)) {
-    const header = HEADER.exec(content);
-    if (header !== null) {
-      const [, id, type, name, flags] = header;
-      row = { line, id: Number(id), type: type as string, btf: false, pinned: [] };
-      if (name !== undefined) row.name = name;
-      if (flags !== undefined) row.flags = flags;
-      rows.push(row);
-    } else if (row === undefined || !detail(row, content)) {
-      if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
-    }
-  }
-  return rows;
+function header(line: number, content: string): BpfMap | undefined {
+  const [, id, type, name, flags] = HEADER.exec(content) ?? [];
+  if (id === undefined || type === undefined) return undefined;
+  const row: BpfMap = { line, id: Number(id), type, btf: false, pinned: [] };
+  if (name !== undefined) row.name = name;
+  if (flags !== undefined) row.flags = flags;
+  return row;
 }
 
 /** Reads a line below the header of a map into its row; false if it is none. */
@@ -118,18 +91,13 @@ function detail(row: BpfMap, content: string): boolean {
     numbers(row, sizes[1], sizes[2], sizes[3], sizes[4]);
     return true;
   }
-  const pinned = PINNED.exec(content);
-  if (pinned !== null) {
-    row.pinned.push(pinned[1] as string);
-    return true;
-  }
   const flags = BTF_FROZEN.exec(content);
   if (flags !== null) {
     row.btf ||= flags[1] !== undefined;
     if ((flags[2] ?? flags[3]) !== undefined) row.frozen = true;
     return true;
   }
-  return OWNER.test(content) || PIDS.test(content);
+  return OWNER.test(content);
 }
 
 function numbers(row: BpfMap, key: unknown, value: unknown, entries: unknown, memlock: unknown): void {

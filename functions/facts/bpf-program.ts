@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { bpftoolAnswered, bpftoolCall, isJson, mergeById, PIDS, PINNED, withoutPromptLines } from "./bpftool.ts";
-import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
+import { bpftoolAnswered, bpftoolCall, mergeById, readObjects } from "./bpftool.ts";
+import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString } from "./json.ts";
 
 /**
  * Loaded BPF programs.
@@ -52,64 +51,37 @@ export const bpfProgram = defineFact({
   },
   schema: BpfPrograms,
   answered: bpftoolAnswered,
-  parse({ text: given }) {
+  parse({ text }) {
     const unparsed = new UnparsedLines();
-    const text = withoutPromptLines(given);
-    return unparsed.with({ rows: isJson(text) ? fromJson(text, unparsed) : fromText(text, unparsed) });
+    return unparsed.with({ rows: readObjects(text, unparsed, { element, header, detail }) });
   },
   merge: mergeById,
 });
 
-function fromJson(text: string, unparsed: UnparsedLines): BpfProgram[] {
-  const rows: BpfProgram[] = [];
-  for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
-    const id = asInteger(value["id"]);
-    if (id === undefined) {
-      unparsed.add(line, quote);
-      continue;
-    }
-    const ids = Array.isArray(value["map_ids"]) ? value["map_ids"].map(asInteger).filter((mapId) => mapId !== undefined) : [];
-    const row: BpfProgram & { text: string } = {
-      line,
-      id,
-      type: asString(value["type"]) ?? `type ${asInteger(value["type"]) ?? "unknown"}`,
-      mapIds: ids,
-      pinned: asStrings(value["pinned"]),
-      btf: asInteger(value["btf_id"]) !== undefined,
-      text: quote,
-    };
-    const name = asString(value["name"]);
-    if (name !== undefined && name !== "") row.name = name;
-    const tag = asString(value["tag"]);
-    if (tag !== undefined) row.tag = tag;
-    const loadedAt = asString(value["loaded_at"]) ?? asInteger(value["loaded_at"])?.toString();
-    if (loadedAt !== undefined) row.loadedAt = loadedAt;
-    const uid = asInteger(value["uid"]);
-    if (uid !== undefined) row.uid = uid;
-    const runCount = asInteger(value["run_cnt"]);
-    if (runCount !== undefined) row.runCount = runCount;
-    rows.push(row);
-  }
-  return rows;
+function element(common: Pick<BpfProgram, "line" | "id" | "type" | "pinned">, value: Record<string, unknown>): BpfProgram {
+  const mapIds = Array.isArray(value["map_ids"]) ? value["map_ids"].map(asInteger).filter((id) => id !== undefined) : [];
+  const row: BpfProgram = { ...common, mapIds, btf: asInteger(value["btf_id"]) !== undefined };
+  const name = asString(value["name"]);
+  if (name !== undefined && name !== "") row.name = name;
+  const tag = asString(value["tag"]);
+  if (tag !== undefined) row.tag = tag;
+  const loadedAt = asString(value["loaded_at"]) ?? asInteger(value["loaded_at"])?.toString();
+  if (loadedAt !== undefined) row.loadedAt = loadedAt;
+  const uid = asInteger(value["uid"]);
+  if (uid !== undefined) row.uid = uid;
+  const runCount = asInteger(value["run_cnt"]);
+  if (runCount !== undefined) row.runCount = runCount;
+  return row;
 }
 
-function fromText(text: string, unparsed: UnparsedLines): BpfProgram[] {
-  const rows: BpfProgram[] = [];
-  let row: BpfProgram | undefined;
-  for (const { line, text: content } of lines(text)) {
-    const header = HEADER.exec(content);
-    if (header !== null) {
-      const [, id, type, name, tag, runCount] = header;
-      row = { line, id: Number(id), type: type as string, mapIds: [], pinned: [], btf: false };
-      if (name !== undefined) row.name = name;
-      if (tag !== undefined) row.tag = tag;
-      if (runCount !== undefined) row.runCount = Number(runCount);
-      rows.push(row);
-    } else if (row === undefined || !detail(row, content)) {
-      if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
-    }
-  }
-  return rows;
+function header(line: number, content: string): BpfProgram | undefined {
+  const [, id, type, name, tag, runCount] = HEADER.exec(content) ?? [];
+  if (id === undefined || type === undefined) return undefined;
+  const row: BpfProgram = { line, id: Number(id), type, mapIds: [], pinned: [], btf: false };
+  if (name !== undefined) row.name = name;
+  if (tag !== undefined) row.tag = tag;
+  if (runCount !== undefined) row.runCount = Number(runCount);
+  return row;
 }
 
 /** Reads a line below the header of a program into its row; false if it is none. */
@@ -125,14 +97,9 @@ function detail(row: BpfProgram, content: string): boolean {
     row.uid = Number(loaded[2]);
     return true;
   }
-  const pinned = PINNED.exec(content);
-  if (pinned !== null) {
-    row.pinned.push(pinned[1] as string);
-    return true;
-  }
   if (BTF.test(content)) {
     row.btf = true;
     return true;
   }
-  return PIDS.test(content) || METADATA.test(content);
+  return METADATA.test(content);
 }

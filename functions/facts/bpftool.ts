@@ -1,7 +1,6 @@
 import { isPromptLine } from "./command.ts";
-import type { Input, Part } from "./fact.ts";
-import { UnparsedLines } from "./fact.ts";
-import { asString, type JsonElement, jsonElements } from "./json.ts";
+import { type Input, lines, type Part, UnparsedLines } from "./fact.ts";
+import { asInteger, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
 
 /** What the facts about BPF share: how `bpftool` is called and how its JSON is laid out. */
@@ -206,6 +205,48 @@ export const attachNameOf = (attachType: string): string => OLD_NAMES.get(attach
 /** True for an attach type of a cgroup, old or new name. */
 export const isCgroupAttachType = (printed: string): boolean => Object.hasOwn(ATTACH_NAMES, printed) || /^(?:cgroup_[a-z0-9_]{2,40}|lsm_cgroup)$/.test(printed);
 
-/** Lines that stand under maps, programs and links alike: who holds them. */
-export const PIDS = /^\s*pids \S.*$/;
-export const PINNED = /^\s*pinned (\/.*)$/;
+/** Lines that stand under maps, programs and links alike: who holds them, and where they are pinned. */
+const PIDS = /^\s*pids \S.*$/;
+const PINNED = /^\s*pinned (\/.*)$/;
+
+/** What maps, programs and links alike have. */
+interface BpfObject {
+  readonly line: number;
+  readonly id: number;
+  readonly type: string;
+  readonly pinned: string[];
+}
+
+/** How one kind of them is told besides. */
+interface Kind<R> {
+  /** An element of the JSON listing. */
+  element(common: BpfObject & { text: string }, value: JsonElement["value"]): R;
+  /** The first line of one in the text form; undefined if it is none. */
+  header(line: number, content: string): R | undefined;
+  /** Reads a line below the header into its row; false if it tells nothing of this kind. */
+  detail(row: R, content: string): boolean;
+}
+
+/** Reads what `bpftool map show`, `prog show` or `link show` printed, as JSON or as text. */
+export function readObjects<R extends BpfObject>(given: string, unparsed: UnparsedLines, kind: Kind<R>): R[] {
+  const text = withoutPromptLines(given);
+  const rows: R[] = [];
+  if (isJson(text)) {
+    for (const { value, line, text: quote } of jsonElements(text, unparsed)) {
+      const id = asInteger(value["id"]);
+      const type = asString(value["type"]) ?? `type ${asInteger(value["type"]) ?? "unknown"}`;
+      if (id === undefined) unparsed.add(line, quote);
+      else rows.push(kind.element({ line, id, type, pinned: asStrings(value["pinned"]), text: quote }, value));
+    }
+    return rows;
+  }
+  for (const { line, text: content } of lines(text)) {
+    const next = kind.header(line, content);
+    const row = rows.at(-1);
+    const pin = PINNED.exec(content)?.[1];
+    if (next !== undefined) rows.push(next);
+    else if (row !== undefined && pin !== undefined) row.pinned.push(pin);
+    else if ((row === undefined || !(PIDS.test(content) || kind.detail(row, content))) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+  }
+  return rows;
+}
