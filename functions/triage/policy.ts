@@ -102,7 +102,10 @@ export async function terms(config: Config, subject: Subject, members: Members, 
     return refusal(id, `the policy statement "${id}" names nobody but the person who asked, and wants a second person to approve`);
   }
   const breakGlass = people.length === 0;
-  const statements = allowing.map(({ statement }) => statement);
+  const statements = readings
+    .filter(counts)
+    .filter(isAllow)
+    .map(({ statement }) => statement);
   const reminders = statements.flatMap(({ remind }) => (remind === undefined ? [] : [minutes(remind)]));
   return {
     ok: true,
@@ -133,15 +136,17 @@ export async function explain(config: Config, subject: Subject, actor: Actor, me
 }
 
 /**
- * Places to be taken before it runs, one for each limit of the statements that allow it: all of them, or it does not run. They hold for a broken glass too,
- * and at all times; `_at` is there because the policy is never asked without a moment.
+ * Places to be taken before it runs, one for each limit of the statements that allow it, or may: all of them, or it does not run. They hold for a broken glass
+ * too, and at all times; `_at` is there because the policy is never asked without a moment.
  */
 export async function limits(config: Config, subject: Subject, members: Members, _at: Date): Promise<readonly Limit[]> {
   const found = new Map<string, Limit>();
   const { cluster } = subject;
   const groups = new Groups(members);
   for (const statement of config.policy.toSorted((a, b) => compare(a.id, b.id))) {
-    if (statement.effect === "deny" || (await concerns(statement, subject, groups)).why !== "") continue;
+    if (statement.effect === "deny") continue;
+    const { why, problem } = await concerns(statement, subject, groups);
+    if (why !== "" && problem === undefined) continue;
     const { id, maxNodes, rate, oneAtATime } = statement;
     const add = (limit: Limit) => found.has(limit.scope) || found.set(limit.scope, limit);
     if (oneAtATime === "cluster")
@@ -219,6 +224,8 @@ interface Reading<S extends Statement = Statement> {
 }
 
 const isAllow = (reading: Reading): reading is Reading<AllowStatement> => reading.statement.effect === "allow";
+/** Sets the terms: it is about it, or may be. A group that cannot be looked up makes nothing easier. */
+const counts = ({ about, problem }: Reading): boolean => about || problem !== undefined;
 /** In force: a deny with freeze windows denies within them. */
 const denies = ({ statement, freeze }: Reading): boolean => statement.effect === "deny" && (statement.freezeWindows === undefined || freeze !== undefined);
 
@@ -285,12 +292,12 @@ function rule(readings: readonly Reading[], judgements: readonly Judgement[]): R
     judgements.filter((one) => one.says === says).toSorted((a, b) => compare(a.statement, b.statement))[0];
   const denied = first("denies");
   if (denied !== undefined) return refusal(denied.statement, denied.why);
-  const about = byId(readings.filter((reading) => reading.about))
+  const statements = byId(readings.filter(counts))
     .filter(isAllow)
     .map(({ statement }) => statement);
-  const allowing = about.filter(({ id }) => judgements.some((one) => one.statement === id && one.says === "allows"));
+  const allowing = statements.filter(({ id }) => judgements.some((one) => one.statement === id && one.says === "allows"));
   const strictest = allowing.toSorted((a, b) => b.approvalsNeeded - a.approvalsNeeded)[0];
-  if (strictest !== undefined) return { ok: true, statement: strictest.id, approvalsNeeded: approvalsNeeded(about), breakGlass: false };
+  if (strictest !== undefined) return { ok: true, statement: strictest.id, approvalsNeeded: approvalsNeeded(statements), breakGlass: false };
   const glass = first("allows-by-break-glass");
   if (glass !== undefined) return { ok: true, statement: glass.statement, approvalsNeeded: 1, breakGlass: true };
   for (const says of ["frozen", "second-person", "group-unknown"] as const) {

@@ -185,7 +185,12 @@ describe("of any policy", () => {
   test("what is allowed while a group cannot be resolved is allowed whoever is in it", async () => {
     await holds(
       fc.asyncProperty(policies, cases, groups, async (policy, one, more) => {
-        if ((await ask(policy, one)).ok) expect((await ask(policy, { ...one, known: { ...more, ...one.known } })).ok).toBe(true);
+        const [before, after] = [await ask(policy, one), await ask(policy, { ...one, known: { ...more, ...one.known } })];
+        if (before.ok) expect(after.ok).toBe(true);
+        // and by no fewer people, and within no fewer limits
+        if (before.ok && after.ok && before.breakGlass === after.breakGlass) expect(before.approvalsNeeded).toBeGreaterThanOrEqual(after.approvalsNeeded);
+        const scopes = async (known: Case["known"]) => (await limits(configOf(policy), subjectOf(one), membersOf(known), one.at)).map(({ scope }) => scope);
+        expect(await scopes(one.known)).toEqual(expect.arrayContaining(await scopes({ ...more, ...one.known })));
       }),
     );
   });

@@ -125,6 +125,22 @@ describe("a group that cannot be resolved", () => {
     expect(await may([rule("all"), rule("elsewhere", { effect: "deny", clusters: ["lab"], requesters: ["S_NONE"] })])).toBe("yes: all");
   });
 
+  test("makes nothing easier: the terms and limits of a statement that may be about the request count", async () => {
+    const strict = { approvalsNeeded: 2, expires: "10m", maxNodes: { most: 1 } };
+    const policy = [rule("all"), rule("of-trainees", { requesters: ["S_NONE"], ...strict })];
+    expect(await ask(policy)).toMatchObject({ ok: true, statement: "all", approvalsNeeded: 2 });
+    expect(await termsOf(policy)).toMatchObject({ ok: true, approvalsNeeded: 2, expiresMinutes: 10 });
+    expect((await limits(configOf(policy), SUBJECT, members, NOON)).map(({ scope }) => scope)).toEqual(["nodes/of-trainees/prod-eu"]);
+    const others = [
+      rule("all"),
+      rule("of-others", { requesters: ["S_SRE"], ...strict }),
+      rule("elsewhere", { clusters: ["lab"], requesters: ["S_NONE"], ...strict }),
+    ];
+    expect(await ask(others)).toMatchObject({ ok: true, statement: "all", approvalsNeeded: 1 });
+    expect(await termsOf(others)).toMatchObject({ ok: true, approvalsNeeded: 1, expiresMinutes: 60 });
+    expect(await limits(configOf(others), SUBJECT, members, NOON)).toEqual([]);
+  });
+
   test("is asked for once for one question, and again for the next", async () => {
     const asked: string[] = [];
     const counting = async (group: string) => {
