@@ -40,7 +40,7 @@ export interface WorkloadOptions {
 
 interface PodObject {
   readonly metadata: { readonly uid: string; readonly annotations?: Readonly<Record<string, string>> };
-  readonly spec: { readonly nodeName?: string; readonly hostNetwork?: boolean };
+  readonly spec: { readonly nodeName?: string; readonly hostNetwork?: boolean; readonly runtimeClassName?: string };
   readonly status: {
     readonly phase?: string;
     readonly podIP?: string;
@@ -136,6 +136,7 @@ async function pod(api: KubernetesApi, cluster: string, { namespace, name }: Wor
     node: spec.nodeName,
     uid,
     hostNetwork: spec.hostNetwork === true,
+    ...(spec.runtimeClassName === undefined ? {} : { runtimeClass: oneLine(spec.runtimeClassName).slice(0, 60) }),
     phase: status.phase ?? "unknown",
     addresses: addresses.slice(0, 4),
     containers: (status.containerStatuses ?? []).slice(0, MAX_CONTAINERS).map((container) => {
@@ -171,10 +172,11 @@ async function service(api: KubernetesApi, cluster: string, { namespace, name }:
     }),
   );
   const nodes = await tolerant("the cluster's nodes are not known", () => list<NodeObject>(api, `list the nodes of ${cluster}`, "/api/v1/nodes", {}));
-  const endpoints = slices.flatMap(endpointsOf).toSorted((a, b) => compare(a.address, b.address) || a.port - b.port);
+  const endpoints = slices.flatMap(endpointsOf).toSorted(order);
+  // two ports of a service may lead to the same port of a pod
   const unique = endpoints.filter((item, index) => {
     const before = endpoints[index - 1];
-    return before === undefined || before.address !== item.address || before.port !== item.port || before.protocol !== item.protocol;
+    return before === undefined || order(before, item) !== 0;
   });
   const { type = "ClusterIP", clusterIP, clusterIPs, ports = [], internalTrafficPolicy, trafficDistribution } = found.spec;
   const { annotations = {} } = found.metadata ?? {};
@@ -194,6 +196,7 @@ async function service(api: KubernetesApi, cluster: string, { namespace, name }:
       .map(({ metadata }) => metadata.name)
       .toSorted(compare)
       .slice(0, MAX_NODES),
+    onlyLocal: internalTrafficPolicy === "Local",
     prefersNear: internalTrafficPolicy === "Local" || trafficDistribution !== undefined || topology.toLowerCase() !== "disabled",
     problems,
   };
@@ -225,6 +228,9 @@ function endpointsOf({ ports, endpoints }: SliceObject): ServiceEndpoint[] {
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+/** 0: the same endpoint, which may stand in two slices for a while. */
+const order = (a: ServiceEndpoint, b: ServiceEndpoint): number =>
+  compare(a.address, b.address) || a.port - b.port || compare(a.protocol, b.protocol) || compare(a.portName, b.portName);
 
 async function get<T>(api: KubernetesApi, what: string, path: string): Promise<T | undefined> {
   try {

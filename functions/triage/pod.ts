@@ -23,6 +23,10 @@ import { type Findings, type Wrong, workloadMessage } from "./workload-message.t
 /** The collection runbook for it. */
 const RUNBOOK = "pod";
 const MAX_ROWS = 12;
+/** Runtime classes without a kernel of their own. */
+const PLAIN = /^(?:runc|crun|nvidia)/;
+/** What the kernel puts into every network namespace once a node has loaded the module of such tunnels; switched off, it is nobody's. */
+const FALLBACK = /^(?:tunl0|sit0|gre0|gretap0|erspan0|ip_vti0|ip6_vti0|ip6tnl0|ip6gre0)$/;
 
 /**
  * Looks at the network inside a pod and tells the thread. Never throws for what the node says: a pod that cannot be entered costs only this message.
@@ -86,6 +90,13 @@ export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes"
     return undefined;
   };
   const proof = (...from: readonly Row[]) => from.flatMap((row) => facts.quote(row) ?? []);
+  const { runtimeClass } = place;
+  const sandboxed = runtimeClass !== undefined && !PLAIN.test(runtimeClass);
+  /** What is missing here: in a sandbox it may be where netcheck does not see it. */
+  const missing = (what: string, evidence: Wrong["evidence"]): void => {
+    if (!sandboxed) wrong.push({ what, evidence });
+    else unchecked.push(`${what} Its runtime class ${runtimeClass} may be a sandbox that has taken it over (as gVisor does), so this may be meant`);
+  };
 
   const table = [...containers(place)];
   const wrong: Wrong[] = [...diagnosis.causes, ...diagnosis.symptoms, ...diagnosis.risks].map(({ title, summary, evidence }) => ({
@@ -95,7 +106,7 @@ export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes"
 
   const addresses = rows<Address>("address");
   const links = rows<Link>("link");
-  const outer = (links ?? []).filter((row) => row.interface !== "lo");
+  const outer = (links ?? []).filter((row) => row.interface !== "lo" && (row.up || !FALLBACK.test(row.interface)));
   for (const { interface: name, up, carrier, mtu, peer } of outer.slice(0, MAX_ROWS)) {
     const own = (addresses ?? []).filter((row) => row.interface === name && row.scope !== "link").map((row) => `${row.address}/${row.prefixLength ?? "?"}`);
     const state = up ? (carrier ? "up" : "up, no carrier") : "down";
@@ -109,11 +120,11 @@ export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes"
       evidence: proof(link),
     });
   const has = (wanted: string): boolean => (addresses ?? []).some(({ address }) => address === wanted);
-  for (const missing of addresses === undefined ? [] : place.addresses.filter((address) => !has(address)))
-    wrong.push({
-      what: `The cluster says that the pod has ${missing}, and no interface in it has that address.`,
-      evidence: proof(...(addresses ?? []).filter(({ interface: name }) => name !== "lo")),
-    });
+  for (const address of addresses === undefined ? [] : place.addresses.filter((one) => !has(one)))
+    missing(
+      `The cluster says that the pod has ${address}, and no interface in it has that address.`,
+      proof(...(addresses ?? []).filter(({ interface: name }) => name !== "lo")),
+    );
 
   const routes = rows<Route>("route");
   const main = (routes ?? []).filter(({ table: name, type }) => name === "main" && type === "unicast");
@@ -124,7 +135,7 @@ export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes"
   if (main.length > MAX_ROWS) table.push(`           … ${main.length - MAX_ROWS} more routes`);
   const defaults = main.filter(({ prefix }) => prefix === "0.0.0.0/0" || prefix === "::/0");
   if (routes !== undefined && defaults.length === 0 && facts.reading("route")?.complete === true)
-    wrong.push({ what: "The pod has no default route: it reaches nothing outside of its own subnet.", evidence: proof(...main) });
+    missing("The pod has no default route: it reaches nothing outside of its own subnet.", proof(...main));
 
   const neighbors = rows<Neighbor>("neighbor");
   for (const gateway of new Set(defaults.flatMap((row) => row.gateway ?? []))) {
@@ -149,7 +160,7 @@ export function findingsOf(capture: Capture, diagnosis: Pick<Diagnosis, "causes"
   const listening = (sockets ?? []).filter(({ state, protocol }) => state === "LISTEN" || (protocol === "udp" && state === "UNCONN"));
   for (const { protocol, address, port, process } of listening.slice(0, MAX_ROWS))
     table.push(`listens    ${protocol} ${address}:${port ?? "*"}${process === undefined ? "" : `  ${process}`}`);
-  if (sockets !== undefined && listening.length === 0) table.push("listens    on nothing");
+  if (sockets !== undefined && listening.length === 0 && !sandboxed) table.push("listens    on nothing");
   unchecked.push(...diagnosis.unchecked.map(({ rule, reason }) => `${rule}: ${reason}`));
   return { table, wrong, unchecked };
 }

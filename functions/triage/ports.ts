@@ -590,6 +590,8 @@ export interface PodPlace {
   readonly uid: string;
   /** It has no network namespace of its own: the node's is its. */
   readonly hostNetwork: boolean;
+  /** Other than the cluster's usual one: it may be a sandbox with a kernel of its own. */
+  readonly runtimeClass?: string;
   readonly phase: string;
   readonly addresses: readonly string[];
   /** At most 20. `state`: "running", or why not ("CrashLoopBackOff"). */
@@ -614,6 +616,8 @@ export interface ServicePlace {
   readonly nodes: readonly string[];
   /** It may leave out endpoints that are far away (internalTrafficPolicy Local, trafficDistribution, topology hints). */
   readonly prefersNear: boolean;
+  /** It takes no other endpoints than those on the calling node (internalTrafficPolicy Local). */
+  readonly onlyLocal: boolean;
   /** What could not be asked, and what to do about it; for people. */
   readonly problems: readonly string[];
 }

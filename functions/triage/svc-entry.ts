@@ -13,8 +13,8 @@ export interface Entry {
   /** The row that takes the packet. */
   readonly front: Row;
   readonly backends: readonly Backend[];
-  /** It refuses the packet: no endpoint was ready when it was written. */
-  readonly rejects: boolean;
+  /** It takes the packet and leads nowhere: no endpoint was ready when it was written, or (dropped) none of those on the node, which alone may be used. */
+  readonly refuses: "rejects" | "drops" | undefined;
 }
 export interface Backend {
   readonly address: string;
@@ -54,16 +54,22 @@ const known = <T>(facts: Facts, id: string): T | undefined => {
   return reading?.status === "read" ? (reading.value as T) : undefined;
 };
 
-/** The proxies that have written anything on this node. */
-export function proxiesOf(facts: Facts): readonly Seen[] {
+/** The proxies that have written anything on this node. `complete`: for an address of this family. */
+export function proxiesOf(facts: Facts, family: "ipv4" | "ipv6" = "ipv4"): readonly Seen[] {
   const found: Proxy[] = [];
-  if (known<Iptables>(facts, "iptables")?.chains.some(({ name }) => name === "KUBE-SERVICES") === true) found.push("kube-proxy (iptables)");
+  const chains = known<Iptables>(facts, "iptables")?.chains ?? [];
+  // in the mode IPVS there are chains of kube-proxy, too, but none of a service; the service of the API itself is always there
+  if (chains.some(({ name }) => name === "KUBE-SERVICES") && chains.some(({ name }) => /^KUBE-(?:SVC|SVL|SEP)-/.test(name)))
+    found.push("kube-proxy (iptables)");
   if ((known<Ipvs>(facts, "ipvs")?.services.length ?? 0) > 0) found.push("kube-proxy (IPVS)");
   if (known<Nft>(facts, "nft")?.tables.some(({ name }) => name === "kube-proxy") === true) found.push("kube-proxy (nftables)");
   if ((known<CiliumServices>(facts, "cilium-service")?.rows.length ?? 0) > 0) found.push("Cilium");
   if ((known<SocketServices>(facts, "socket-lb")?.services.length ?? 0) > 0) found.push("Cilium (socket)");
   return found.map((by) => {
     const reading = facts.reading(FACTS[by]);
+    // the two families are two listings, and one of them may be all that was read
+    const other = by === "kube-proxy (iptables)" && known<Iptables>(facts, "iptables")?.chains.some((chain) => chain.family === family) !== true;
+    if (other) return { by, complete: false, reason: `its rules for ${family === "ipv6" ? "IPv6" : "IPv4"} were not seen` };
     return { by, complete: reading?.complete === true, reason: reading?.reason ?? "" };
   });
 }
@@ -104,10 +110,10 @@ function iptablesEntries(facts: Facts, address: string, port: number, protocol: 
       row.destination?.replace(/\/(?:32|128)$/, "") === address &&
       row.destinationPort === String(port) &&
       row.protocol === protocol &&
-      (row.target === "REJECT" || /^KUBE-(?:SVC|SVL|FW|EXT|XLB)-/.test(row.target ?? "")),
+      (row.target === "REJECT" || row.target === "DROP" || /^KUBE-(?:SVC|SVL|FW|EXT|XLB)-/.test(row.target ?? "")),
   );
   return fronts.map((front) => {
-    const rejects = front.target === "REJECT";
+    const refuses = front.target === "REJECT" ? "rejects" : front.target === "DROP" ? "drops" : undefined;
     const same = rows.filter((row) => row.table === "nat" && row.family === front.family && row.backend === front.backend);
     const chains = new Set([front.target ?? ""]);
     // FW and EXT lead to SVC, SVC to SEP
@@ -116,7 +122,7 @@ function iptablesEntries(facts: Facts, address: string, port: number, protocol: 
     const backends = same
       .filter((row) => row.chain.startsWith("KUBE-SEP-") && chains.has(row.chain) && row.toDestination !== undefined)
       .map((row) => ({ ...endpointOf(row.toDestination ?? ""), row }));
-    return { by: "kube-proxy (iptables)", fact: "iptables", front, backends: rejects ? [] : backends, rejects };
+    return { by: "kube-proxy (iptables)", fact: "iptables", front, backends: refuses === undefined ? backends : [], refuses };
   });
 }
 
@@ -132,7 +138,7 @@ function ipvsEntries(facts: Facts, address: string, port: number, protocol: stri
       backends: (ipvs?.servers ?? [])
         .filter((row) => row.serviceAddress === address && row.servicePort === port && row.protocol === protocol && row.weight !== 0)
         .map((row) => ({ address: row.address, port: row.port, row })),
-      rejects: false,
+      refuses: undefined,
     }));
 }
 
@@ -146,18 +152,20 @@ function nftEntries(facts: Facts, address: string, port: number, protocol: strin
     .filter(({ name }) => name === "service-ips" || name === "no-endpoint-services")
     .flatMap((map) => (map.members ?? []).filter((member) => member.startsWith(key)).map((member) => ({ map, member })))
     .map(({ map, member }) => {
-      const chain = /goto (service-\S+|external-\S+)/.exec(member)?.[1];
+      const chain = /goto ((?:service|local|external)-\S+)/.exec(member)?.[1];
       const backends = rows
-        .filter((row) => row.table === "kube-proxy" && row.chain === chain)
-        // the name of an endpoint's chain ends in its address: endpoint-7BJE66LL-shop/web/tcp/http__10.244.1.7/8080
+        // both families' tables, and their chains, have the same names
+        .filter((row) => row.table === "kube-proxy" && row.family === map.family && row.chain === chain)
+        // the name of an endpoint's chain ends in its address: endpoint-7BJE66LL-shop/web/tcp/http__10.244.1.7/8080, of fd00::7 in fd00..7/8080
         .flatMap((row) =>
           [...row.spec.matchAll(/endpoint-[^\s,{}"]{1,250}?__([0-9a-fA-F.:]{2,45})\/(\d{1,5})/g)].map(([, to = "", toPort]) => ({
-            address: to,
+            address: /^\d{1,3}(?:\.\d{1,3}){3}$/.test(to) ? to : to.replaceAll(".", ":"),
             port: Number(toPort),
             row,
           })),
         );
-      return { by: "kube-proxy (nftables)", fact: "nft", front: map, backends, rejects: map.name === "no-endpoint-services" };
+      const refuses = map.name === "service-ips" ? undefined : member.endsWith(" : drop") ? "drops" : "rejects";
+      return { by: "kube-proxy (nftables)", fact: "nft", front: map, backends, refuses };
     });
 }
 
@@ -167,7 +175,7 @@ function ciliumEntries(facts: Facts, address: string, port: number, protocol: st
   const [front] = rows;
   if (front === undefined) return [];
   const backends = rows.flatMap((row) => (row.backendAddress === undefined ? [] : [{ address: row.backendAddress, port: row.backendPort, row }]));
-  return [{ by: "Cilium", fact: "cilium-service", front, backends, rejects: false }];
+  return [{ by: "Cilium", fact: "cilium-service", front, backends, refuses: undefined }];
 }
 
 function socketEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
@@ -179,6 +187,6 @@ function socketEntries(facts: Facts, address: string, port: number, protocol: st
       front,
       // "unknown backend 466": its map was not dumped
       backends: front.backends.filter((text) => !text.includes(" ")).map((text) => ({ ...endpointOf(text), row: front })),
-      rejects: false,
+      refuses: undefined,
     }));
 }

@@ -10,17 +10,21 @@ import type { Findings, Wrong } from "./workload-message.ts";
 
 /** The way of a packet to a service: on the node that calls it (is there an entry, and does it lead to ready endpoints?), and on the one that serves it. */
 
+/** Devices by which Cilium and Kube-OVN deliver into the node's own pods, although their routes name a gateway. */
+const DELIVERS: ReadonlySet<string> = new Set(["cilium_host", "ovn0"]);
 /** More lines than this about endpoints are no table any more. */
 const MAX_SHOWN = 25;
 
 /** A node's facts with its name. */
 export interface NodeFacts {
   readonly name: string;
+  /** What its cluster may call it instead. */
+  readonly address?: string;
   readonly facts: Facts;
 }
 
 /** What the calling node's proxies do with packets to the service, held against what the cluster says is ready. */
-export function clientPath(place: ServicePlace, { name, facts }: NodeFacts): Findings {
+export function clientPath(place: ServicePlace, { name, address: alias, facts }: NodeFacts): Findings {
   const table: string[] = [];
   const wrong: Wrong[] = [];
   const unchecked: string[] = [...place.problems];
@@ -36,7 +40,8 @@ export function clientPath(place: ServicePlace, { name, facts }: NodeFacts): Fin
     const endpoints = place.endpoints.filter((endpoint) => endpoint.portName === port.name && endpoint.protocol === port.protocol);
     const ready = endpoints.filter((endpoint) => endpoint.ready);
     const label = `${port.port}/${port.protocol}${port.name === "" ? "" : ` (${port.name})`}`;
-    if (known && ready.length === 0)
+    // of endpoints that were left out one may be ready
+    if (known && ready.length === 0 && place.more === 0)
       wrong.push({
         what: `No endpoint of ${place.name}:${label} is ready${endpoints.length === 0 ? "; the cluster lists none at all. Does its selector fit the pods?" : `, of ${endpoints.length}`}. Nothing can answer there.`,
         evidence: [],
@@ -47,14 +52,14 @@ export function clientPath(place: ServicePlace, { name, facts }: NodeFacts): Fin
       const entries = entriesFor(facts, address, port.port, port.protocol.toLowerCase());
       if (entries.length === 0) {
         table.push(`${front}  no entry on ${name}`);
-        const partial = proxies.filter(({ complete }) => !complete);
+        const partial = proxiesOf(facts, address.includes(":") ? "ipv6" : "ipv4").filter(({ complete }) => !complete);
         if (partial.length === 0)
           wrong.push({ what: `${name} has no entry for ${front}: ${proxies.map(({ by }) => by).join(" and ")} did not write one there.`, evidence: [] });
         else
           unchecked.push(`Whether ${name} has an entry for ${front}: ${partial.map(({ by, reason }) => `${by} is only partly known (${reason})`).join("; ")}`);
       }
       for (const entry of entries) {
-        table.push(`${front}  ${entry.by}${entry.rejects ? ": refused" : ""}`, ...rowsOf(mine, entry));
+        table.push(`${front}  ${entry.by}${entry.refuses === undefined ? "" : REFUSED[entry.refuses]}`, ...rowsOf(mine, entry));
         judge(entry, front, mine);
       }
     }
@@ -67,12 +72,23 @@ export function clientPath(place: ServicePlace, { name, facts }: NodeFacts): Fin
     const ready = endpoints.filter((endpoint) => endpoint.ready);
     const complete = facts.reading(entry.fact)?.complete === true;
     if (!known) return;
-    if (entry.rejects && ready.length > 0)
+    const does = entry.refuses === "rejects" ? "refuses" : "drops";
+    const here = ready.filter(({ node }) => node !== undefined && (node === name || node === alias));
+    const usable = place.onlyLocal && here.length > 0 ? here : ready;
+    // one that leads nowhere says the same in IPVS and in Cilium's maps
+    if (place.onlyLocal && here.length === 0 && ready.length > 0 && entry.backends.length === 0 && (complete || entry.refuses !== undefined)) {
       wrong.push({
-        what: `${entry.by} on ${name} refuses packets to ${front}, as if nothing were ready; ${ready.length} endpoints are.`,
+        what: `${entry.by} on ${name} ${does} packets to ${front}: the service takes only endpoints on the calling node (internalTrafficPolicy Local), and ${entry.by} knows none there.`,
         evidence: proofs(entry.front),
       });
-    if (entry.rejects) return;
+      return;
+    }
+    if (entry.refuses !== undefined && ready.length > 0)
+      wrong.push({
+        what: `${entry.by} on ${name} ${does} packets to ${front}, as if nothing${place.onlyLocal ? " on it" : ""} were ready; ${usable.length === 1 ? "1 endpoint is" : `${usable.length} endpoints are`}.`,
+        evidence: proofs(entry.front),
+      });
+    if (entry.refuses !== undefined) return;
     // with endpoints that were left out nobody can say that one is none
     const strangers = place.more > 0 ? [] : entry.backends.filter((backend) => !endpoints.some((endpoint) => same(endpoint, backend)));
     for (const { address, port, row } of strangers.slice(0, 3))
@@ -80,7 +96,7 @@ export function clientPath(place: ServicePlace, { name, facts }: NodeFacts): Fin
         what: `${entry.by} on ${name} sends packets for ${front} to ${show(address, port)}, which is no endpoint of the service (any more).`,
         evidence: proofs(row),
       });
-    const missing = ready.filter((endpoint) => !entry.backends.some((backend) => same(endpoint, backend)));
+    const missing = usable.filter((endpoint) => !entry.backends.some((backend) => same(endpoint, backend)));
     if (missing.length === 0) return;
     const which = missing.slice(0, 3).map((endpoint) => show(endpoint.address, endpoint.port));
     const list = `${which.join(", ")}${missing.length > 3 ? ` and ${missing.length - 3} more` : ""}`;
@@ -116,13 +132,17 @@ export function serverPath(endpoints: readonly ServiceEndpoint[], { name, facts 
       continue;
     }
     const out = route?.interface;
-    // Cilium delivers by programs on its own device
-    const inside = out !== undefined && (route?.gateway === undefined || out === "cilium_host") && route?.prefix !== "0.0.0.0/0" && route?.prefix !== "::/0";
+    const inside =
+      route?.type === "unicast" &&
+      out !== undefined &&
+      (route?.gateway === undefined || DELIVERS.has(out)) &&
+      route?.prefix !== "0.0.0.0/0" &&
+      route?.prefix !== "::/0";
     if (route === undefined || !inside) {
       table.push(`${name}  ${address}  no way into the pod`);
       if (facts.reading("route")?.complete === true)
         wrong.push({
-          what: `${name} has no route into the pod ${address}${route === undefined ? "" : `: it sends such packets out through ${out ?? "?"} again`}. The CNI plugin has not made it, or has lost it.`,
+          what: `${name} has no route into the pod ${address}${route === undefined ? "" : route.type === "unicast" ? `: it sends such packets out through ${out ?? "?"} again` : `: a route of type ${route.type} takes such packets`}. The CNI plugin has not made it, or has lost it.`,
           evidence: route === undefined ? [] : proofs(route),
         });
       else unchecked.push(`The route of ${name} to ${address}: ${facts.reading("route")?.reason ?? "not all routes are known"}`);
@@ -142,6 +162,8 @@ export function serverPath(endpoints: readonly ServiceEndpoint[], { name, facts 
   return { table, wrong, unchecked };
 }
 
+const REFUSED = { rejects: ": refused", drops: ": dropped" } as const;
+
 const same = (endpoint: ServiceEndpoint, backend: { address: string; port: number | undefined }): boolean =>
   endpoint.address === backend.address && (backend.port === undefined || endpoint.port === backend.port);
 
@@ -158,11 +180,13 @@ function rowsOf(endpoints: readonly ServiceEndpoint[], entry: Entry | undefined)
   return endpoints.length > MAX_SHOWN ? [...lines, `  … ${endpoints.length - MAX_SHOWN} more`] : lines;
 }
 
+/** Types of routes that take a packet: also those that throw it away, as Calico's blackhole does for its whole block. */
+const TAKING: ReadonlySet<string> = new Set(["unicast", "local", "blackhole", "unreachable", "prohibit"]);
 /** The route of table main (or local) that takes an address: the longest prefix. */
 function longest(routes: readonly (Route & Row)[], address: string): (Route & Row) | undefined {
   if (addressBits(address) === undefined) return undefined;
   const lengthOf = ({ prefix }: Route): number => Number(/\/(\d{1,3})$/.exec(prefix)?.[1] ?? (prefix.includes(":") ? 128 : 32));
   return routes
-    .filter(({ table, prefix, type }) => (table === "main" || table === "local") && (type === "unicast" || type === "local") && within(address, prefix))
+    .filter(({ table, prefix, type }) => (table === "main" || table === "local") && TAKING.has(type) && within(address, prefix))
     .toSorted((a, b) => lengthOf(b) - lengthOf(a) || Number(a.table === "main") - Number(b.table === "main") || (a.metric ?? 0) - (b.metric ?? 0))[0];
 }

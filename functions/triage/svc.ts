@@ -28,12 +28,12 @@ export async function tellService(context: Context, incident: string, thread: Pl
   const collected = server === undefined || one ? undefined : await collectEitherWay(durable, ports, catalogue, incident, server.target, "server");
   if (server !== undefined && collected !== undefined) await tellInstead(context, incident, thread, "instead-server", [{ target: server.target, collected }]);
   await durable.step("tell-service", async () => {
-    const findings: Findings[] = [clientPath(place, await factsOf(ports, client.name, capture))];
+    const findings: Findings[] = [clientPath(place, await factsOf(ports, client, capture))];
     let note = "";
     const onServer = server === undefined ? [] : place.endpoints.filter(({ node }) => isNode(server.target, node));
-    if (server !== undefined && one) findings.push(serverPath(onServer, await factsOf(ports, client.name, capture)));
+    if (server !== undefined && one) findings.push(serverPath(onServer, await factsOf(ports, client, capture)));
     else if (server !== undefined && collected?.ok === true) {
-      findings.push(serverPath(onServer, await factsOf(ports, server.target.name, collected.key)));
+      findings.push(serverPath(onServer, await factsOf(ports, server.target, collected.key)));
       note = await verdictOf(context, incident, server.target, collected.key);
     } else if (server !== undefined && collected?.ok === false) {
       const reason = `${server.target.name}, which serves it, was not looked at: ${collected.reason}`;
@@ -54,11 +54,11 @@ export async function tellService(context: Context, incident: string, thread: Pl
 /** A target that stands for this node of the cluster. */
 const isNode = ({ name, address }: Target, node: ServiceEndpoint["node"]): boolean => node !== undefined && (node === address || node === name);
 
-async function factsOf(ports: Pick<Ports, "store">, name: string, key: string): Promise<NodeFacts> {
+async function factsOf(ports: Pick<Ports, "store">, { name, address }: Target, key: string): Promise<NodeFacts> {
   const data = await ports.store.get(key);
   if (data === undefined) throw new Error(`the capture ${key} is not in the store any more`);
   const capture = unpackCapture(data);
-  return { name, facts: new Facts(capture, readFacts(capture)) };
+  return { name, address, facts: new Facts(capture, readFacts(capture)) };
 }
 
 /** Diagnoses the serving node; its fix, if it has one, is offered by a triage of its own. */

@@ -113,8 +113,9 @@ function serverOf({ endpoints }: ServicePlace): Picked | undefined {
   return { node: first.node, why: first.ready ? `${what}, which is ready, runs there` : `${what} runs there; no endpoint is ready` };
 }
 
-/** A node that calls the service over the network: one without an endpoint of it, if there is one. */
-function clientOf({ endpoints, nodes }: ServicePlace, server: string | undefined): Picked | undefined {
+/** A node that calls the service over the network: one without an endpoint of it, if there is one, and if the service takes endpoints of other nodes. */
+function clientOf({ endpoints, nodes, onlyLocal }: ServicePlace, server: string | undefined): Picked | undefined {
+  if (onlyLocal && server !== undefined) return { node: server, why: "the service takes only endpoints on the calling node (internalTrafficPolicy Local)" };
   const serving = new Set(endpoints.map(({ node }) => node));
   const free = nodes.find((node) => !serving.has(node));
   if (free !== undefined) return { node: free, why: "the first ready node without an endpoint of it" };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { clusterWorkloads } from "../../functions/transports/pod-workloads.ts";
-import type { WorkloadName, Workloads } from "../../functions/triage/ports.ts";
+import type { ServicePlace, WorkloadName, Workloads } from "../../functions/triage/ports.ts";
 import { type KubernetesEmulator, startKubernetes } from "../emulators/kubernetes.ts";
 import { clusterAt } from "./pods.ts";
 import { pod, put, STATIC_HASH, service, slice, UIDS } from "./workload-objects.ts";
@@ -54,6 +54,12 @@ describe("a pod", () => {
     const annotations = { "kubernetes.io/config.source": "file", "kubernetes.io/config.hash": STATIC_HASH };
     put(prod, "pods", pod("web-1", "node-a", UIDS.web1, { annotations, hostNetwork: true }));
     expect(await workloads.find(podName)).toMatchObject({ place: { uid: STATIC_HASH, hostNetwork: true } });
+  });
+
+  test("its runtime class, if it has one", async () => {
+    const plain = pod("web-1", "node-a", UIDS.web1);
+    put(prod, "pods", { ...plain, spec: { ...plain.spec, runtimeClassName: "gvisor" } } as typeof plain);
+    expect(await workloads.find(podName)).toMatchObject({ place: { runtimeClass: "gvisor" } });
   });
 
   test("in two clusters: which one is asked; the cluster's name before it settles that", async () => {
@@ -118,9 +124,29 @@ describe("a service", () => {
         more: 0,
         nodes: ["node-a", "node-c"],
         prefersNear: false,
+        onlyLocal: false,
         problems: [],
       },
     });
+  });
+
+  test("two of its ports lead to the same port of a pod: both have the endpoint", async () => {
+    put(prod, "services", service());
+    const ports = [
+      { name: "http", protocol: "TCP", port: 8080 },
+      { name: "alt", protocol: "TCP", port: 8080 },
+    ];
+    for (const name of ["web-a", "web-b"]) put(prod, "endpointslices", slice(name, "web", [{ address: "10.244.1.7", node: "node-a" }], ports));
+    const { place } = (await workloads.find(serviceName)) as { place: ServicePlace };
+    expect(place.endpoints.map(({ portName, address }) => `${portName} ${address}`)).toEqual(["alt 10.244.1.7", "http 10.244.1.7"]);
+  });
+
+  test.each([
+    [{ internalTrafficPolicy: "Local" }, { prefersNear: true, onlyLocal: true }],
+    [{ trafficDistribution: "PreferClose" }, { prefersNear: true, onlyLocal: false }],
+  ])("which endpoints it takes: %j", async (spec, place) => {
+    put(prod, "services", service("web", spec));
+    expect(await workloads.find(serviceName)).toMatchObject({ place });
   });
 
   test("headless: no address", async () => {

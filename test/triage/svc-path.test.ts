@@ -42,6 +42,7 @@ const place: ServicePlace = {
   more: 0,
   nodes: [],
   prefersNear: false,
+  onlyLocal: false,
   problems: [],
 };
 
@@ -142,6 +143,24 @@ describe("the calling node", () => {
     ]);
   });
 
+  test("what kube-proxy writes into iptables in the mode IPVS are no entries of services", () => {
+    const masquerade = `*nat
+:PREROUTING ACCEPT [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-MARK-MASQ - [0:0]
+-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-A KUBE-SERVICES ! -s 10.244.0.0/16 -m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" -m set --match-set KUBE-CLUSTER-IP dst,dst -j KUBE-MARK-MASQ
+-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT
+COMMIT
+`;
+    const unread = clientPath(place, node({ "iptables-save": masquerade }));
+    expect(unread.wrong).toEqual([]);
+    expect(unread.unchecked.join()).toMatch(/^No service proxy was seen on node-c \(ipvs: /);
+    expect(whats(clientPath(place, node({ "iptables-save": masquerade, "ipvsadm -Ln": IPVS.replaceAll("10.96.7.20", "10.96.7.21") })))).toEqual([
+      "node-c has no entry for 10.96.7.20:80/TCP: kube-proxy (IPVS) did not write one there.",
+    ]);
+  });
+
   test("a listing that was cut proves no absence", () => {
     const text = iptables().slice(0, iptables().indexOf("-A KUBE-SVC-WEB"));
     const cut = clientPath(place, node({ "iptables-save": { text, truncated: true } }));
@@ -183,8 +202,78 @@ describe("the calling node", () => {
     expect(headless.table[0]).toContain("headless");
   });
 
-  test("of more endpoints than were kept, no backend is called a stranger", () => {
-    expect(clientPath({ ...place, endpoints: [web1], more: 800 }, node({ "iptables-save": iptables() })).wrong).toEqual([]);
+  test("of more endpoints than were kept, no backend is called a stranger, and nobody says that none is ready", () => {
+    const facts = node({ "iptables-save": iptables() });
+    expect(clientPath({ ...place, endpoints: [web1], more: 800 }, facts).wrong).toEqual([]);
+    expect(clientPath({ ...place, endpoints: [{ ...web1, ready: false }], more: 800 }, facts).wrong).toEqual([]);
+  });
+});
+
+describe("a service that takes only endpoints on the calling node", () => {
+  const local = { ...place, prefersNear: true, onlyLocal: true };
+  const DROP = `-A KUBE-SERVICES -d 10.96.7.20/32 -p tcp -m comment --comment "shop/web:http has no local endpoints" -m tcp --dport 80 -j DROP\n`;
+  const EMPTY = IPVS.split("\n").slice(0, 4).join("\n");
+  const service = "elements = { 10.96.7.20 . tcp . 80 : goto service-WEBWEBWE-shop/web/tcp/http }";
+  const dropped = NFT.replace(service, "").replace("verdict\n", 'verdict\n\t\telements = { 10.96.7.20 . tcp . 80 comment "shop/web:http" : drop }\n');
+
+  test.each<[string, string, string]>([
+    ["kube-proxy (iptables)", "iptables-save", iptables({ front: "", filter: DROP })],
+    ["kube-proxy (IPVS)", "ipvsadm -Ln", EMPTY],
+    ["kube-proxy (nftables)", "nft list ruleset", dropped],
+  ])("%s drops what is sent to it where there is none: that is what the service asks for, and no rule is missing", (by, command, text) => {
+    const { wrong, table } = clientPath(local, node({ [command]: text }));
+    expect(whats({ wrong })).toEqual([
+      `${by} on node-c drops packets to 10.96.7.20:80/TCP: the service takes only endpoints on the calling node (internalTrafficPolicy Local), and ${by} knows none there.`,
+    ]);
+    expect(wrong[0]?.evidence).toHaveLength(1);
+    expect(table[0]).toBe(`10.96.7.20:80/TCP  ${by}${by.includes("IPVS") ? "" : ": dropped"}`);
+  });
+
+  test("there is one, by the name or the address of the node, and its packets are dropped all the same", () => {
+    const facts = node({ "iptables-save": iptables({ front: "", filter: DROP }) });
+    for (const at of ["node-c", "i-0123"])
+      expect(whats(clientPath({ ...local, endpoints: [web1, { ...web2, node: at }] }, { ...facts, address: "i-0123" }))).toEqual([
+        "kube-proxy (iptables) on node-c drops packets to 10.96.7.20:80/TCP, as if nothing on it were ready; 1 endpoint is.",
+      ]);
+    const own = NFT.replaceAll("service-WEBWEBWE", "local-WEBWEBWE")
+      .replace("mod 2", "mod 1")
+      .replace(/, 1 : goto \S+/, "");
+    expect(clientPath({ ...local, endpoints: [{ ...web1, node: "node-c" }, web2] }, node({ "nft list ruleset": own })).wrong).toEqual([]);
+    const ipvs = clientPath(
+      { ...local, endpoints: [web1, { ...web2, node: "node-c" }] },
+      node({ "ipvsadm -Ln": `${EMPTY}\n  -> 10.244.1.7:8080              Masq    1      0          0\n` }),
+    );
+    expect(ipvs.unchecked).toEqual(["10.244.2.9:8080: not used from node-c. The service prefers endpoints nearby, so this may be meant"]);
+  });
+});
+
+describe("IPv6", () => {
+  const six = { ...web1, address: "fd00:10:244::7" };
+  const both: ServicePlace = { ...place, addresses: ["10.96.7.20", "fd00:10:96::20"], endpoints: [web1, web2, six] };
+
+  test("kube-proxy writes the colons of an endpoint as dots into the names of nftables' chains", () => {
+    const ip6 = NFT.replace("table ip ", "table ip6 ")
+      .replaceAll("ipv4_addr", "ipv6_addr")
+      .replaceAll("ip daddr", "ip6 daddr")
+      .replaceAll("ip saddr", "ip6 saddr")
+      .replaceAll("10.96.7.20", "fd00:10:96::20")
+      .replaceAll("__10.244.1.7/8080", "__fd00.10.244..7/8080")
+      .replaceAll("10.244.1.7:8080", "[fd00:10:244::7]:8080")
+      .replace("numgen random mod 2", "numgen random mod 1")
+      .replace(", 1 : goto endpoint-K3JE66LL-shop/web/tcp/http__10.244.2.9/8080", "");
+    const { wrong, table } = clientPath(both, node({ "nft list ruleset": NFT + ip6 }));
+    expect(wrong).toEqual([]);
+    expect(table.at(-1)).toBe("  [fd00:10:244::7]:8080   ready      node-a  web-1  entry found");
+  });
+
+  test("without ip6tables-save nobody knows what is not in it", () => {
+    const { wrong, unchecked } = clientPath(both, node({ "iptables-save": iptables() }));
+    expect(wrong).toEqual([]);
+    expect(unchecked).toEqual([
+      "Whether node-c has an entry for [fd00:10:96::20]:80/TCP: kube-proxy (iptables) is only partly known (its rules for IPv6 were not seen)",
+    ]);
+    const seen = node({ "iptables-save": iptables(), "ip6tables-save": "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n" });
+    expect(whats(clientPath(both, seen))).toEqual(["node-c has no entry for [fd00:10:96::20]:80/TCP: kube-proxy (iptables) did not write one there."]);
   });
 });
 
@@ -212,6 +301,14 @@ describe("the serving node", () => {
     expect(wrong[0]?.evidence[0]?.text).toBe("default via 10.0.0.1 dev eth0");
   });
 
+  test("the route is gone, and the CNI plugin's route for its whole block takes the packets: they do not leave the node", () => {
+    const text = ROUTES.replace(/10\.244.*\n/, "blackhole 10.244.1.0/26 proto bird\n");
+    const { wrong, table } = serverPath([web1], node({ "ip route": text, "ip link show": LINKS(UP) }));
+    expect(wrong[0]?.what).toContain("node-c has no route into the pod 10.244.1.7: a route of type blackhole takes such packets.");
+    expect(wrong[0]?.evidence[0]?.text).toContain("blackhole 10.244.1.0/26");
+    expect(table).toEqual(["node-c  10.244.1.7  no way into the pod"]);
+  });
+
   test("the interface is down, or not there, or nobody answers on it", () => {
     const down = serverPath([web1], node({ "ip route": ROUTES, "ip link show": LINKS("BROADCAST,MULTICAST") }));
     expect(whats(down)).toEqual(["cali0123456789a on node-c, which leads to 10.244.1.7, is down."]);
@@ -222,8 +319,11 @@ describe("the serving node", () => {
     for (const { wrong } of [down, gone, silent]) expect(wrong[0]?.evidence).not.toEqual([]);
   });
 
-  test("Cilium's own device leads into pods although it looks like a gateway", () => {
-    const text = "default via 10.0.0.1 dev eth0\n10.244.1.0/24 via 10.244.1.183 dev cilium_host proto kernel src 10.244.1.183\n";
+  test.each([
+    ["Cilium", "10.244.1.0/24 via 10.244.1.183 dev cilium_host proto kernel src 10.244.1.183"],
+    ["Kube-OVN", "10.244.0.0/16 via 100.64.0.1 dev ovn0"],
+  ])("%s's own device leads into pods although it looks like a gateway", (_, route) => {
+    const text = `default via 10.0.0.1 dev eth0\n${route}\n`;
     expect(serverPath([web1], node({ "ip route": text })).wrong).toEqual([]);
   });
 

@@ -44,6 +44,7 @@ const service: ServicePlace = {
   more: 0,
   nodes: ["ip-10-0-0-1.internal", "ip-10-0-0-2.internal", "ip-10-0-0-3.internal"],
   prefersNear: false,
+  onlyLocal: false,
   problems: [],
 };
 const podName: WorkloadName = { kind: "pod", namespace: "shop", name: "web-1" };
@@ -137,7 +138,7 @@ describe("a pod", () => {
 });
 
 describe("inside a pod", () => {
-  const usual = [
+  const whole = [
     outputOf(
       "ip addr show",
       "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n2: eth0@if9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1410 state UP\n    inet 10.244.1.7/24 scope global eth0\n",
@@ -148,7 +149,13 @@ describe("inside a pod", () => {
     outputOf("cat /etc/resolv.conf", "nameserver 10.96.0.10\n"),
   ];
 
+  let usual: readonly Printed[];
+  const prints = (command: string, change: (text: string) => string): void => {
+    usual = usual.map((one) => (one.command === command ? outputOf(command, change(one.text)) : one));
+  };
+
   beforeEach(() => {
+    usual = whole;
     found = () => ({ kind: "found", place: { ...pod, hostNetwork: false, addresses: ["10.244.1.7"] } });
     const { value: runbook } = loadFile(join(root, "runbooks/pod/runbook.yaml"), RunbookFile);
     bench.catalogue = { ...bench.catalogue, runbooks: new Map([...bench.catalogue.runbooks, [runbook.id, runbook]]) };
@@ -173,6 +180,36 @@ describe("inside a pod", () => {
     expect(types).toEqual(expect.arrayContaining(["collected collected/collect", "collected collected/pod", "diagnosed diagnosed/pod"]));
     // the incident stays the node's: its capture, its diagnosis, its fix
     expect((await bench.incident()).capture).toBe("captures/inc-1/collect");
+  });
+
+  test.each([
+    ["gvisor", 0],
+    ["nvidia", 2],
+    [undefined, 2],
+  ])("a sandbox may have taken address and routes over: nobody calls them missing (runtime class %s)", async (runtimeClass, wrong) => {
+    prints("ip addr show", (text) => text.replace(/ {4}inet 10.*\n/, ""));
+    prints("ip route show table all", () => "local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1\n");
+    found = () => ({
+      kind: "found",
+      place: { ...pod, hostNetwork: false, addresses: ["10.244.1.7"], ...(runtimeClass === undefined ? {} : { runtimeClass }) },
+    });
+    await ask(podName);
+    expect(bench.chat.data("inc-1/pod")["wrong"]).toHaveLength(wrong);
+    const said = JSON.stringify(bench.chat.data("inc-1/pod")[wrong === 0 ? "unchecked" : "wrong"]);
+    expect(said).toContain("no interface in it has that address");
+    expect(said).toContain("The pod has no default route");
+  });
+
+  test.each([
+    ["with its interface", "", undefined],
+    ["without one", /2: eth0.*\n/, "The pod has no interface but lo: the CNI plugin has not set it up, or has taken it away."],
+  ])("the tunnel devices that the kernel puts into every pod are neither down nor an interface of it: %s", async (_, gone, wrong) => {
+    const fallback = "9: tunl0@NONE: <NOARP> mtu 1480 qdisc noop state DOWN\n10: ip6tnl0@NONE: <NOARP> mtu 1452 qdisc noop state DOWN\n";
+    prints("ip link show", (text) => text.replace(gone, "") + fallback);
+    await ask(podName);
+    const said = (bench.chat.data("inc-1/pod")["wrong"] as { what: string }[]).map(({ what }) => what).filter((what) => !what.includes("gateway"));
+    expect(said).toEqual(wrong === undefined ? [] : [wrong]);
+    expect(bench.chat.drawn("inc-1/pod")).not.toContain("tunl0");
   });
 
   test("what the node says against it is told, and the node's own triage is whole", async () => {
@@ -232,6 +269,13 @@ describe("a service", () => {
     found = () => ({ kind: "found", place: { ...service, nodes: ["ip-10-0-0-2.internal"], endpoints: service.endpoints.slice(1) } });
     await ask(serviceName, "service shop/web");
     expect(bench.chat.drawn("inc-1/workload")).toContain("no other node is known. It is served there, too");
+  });
+
+  test("a service that takes only endpoints on the calling node is called from one that has them", async () => {
+    found = () => ({ kind: "found", place: { ...service, prefersNear: true, onlyLocal: true } });
+    await ask(serviceName, "service shop/web");
+    expect(await bench.incident()).toMatchObject({ target: "ip-10-0-0-2.internal" });
+    expect(bench.chat.drawn("inc-1/workload")).toContain("It is served there, too: web-2, which is ready, runs there.");
   });
 
   test("no endpoint at all: the client is still looked at", async () => {
