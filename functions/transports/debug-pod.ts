@@ -16,6 +16,7 @@ export interface PodCluster extends Partial<Omit<PodSettings, "image">> {
 }
 
 export interface DebugPodOptions {
+  /** Its part of netcheck.yaml, read afresh. */
   readonly cluster: (name: string) => PodCluster;
   /** Milliseconds between two tries of a call. Default 1000. */
   readonly pauseMs?: number;
@@ -49,10 +50,15 @@ interface Way {
  */
 export function debugPodTransport({ cluster, pauseMs = 1000, silenceMs, now = Date.now }: DebugPodOptions): Transport {
   const lists = new ClusterNodes(now);
-  const ways = new Map<string, Way>();
+  const ways = new Map<string, { readonly by: string; readonly way: Way }>();
+  /** As netcheck.yaml has it now: a process may outlive it. Kept for the tokens that are made on the way; those that are only read are read each time. */
   const wayTo = (name: string): Way => {
-    const way = ways.get(name) ?? open(cluster(name), pauseMs, silenceMs);
-    ways.set(name, way);
+    const settings = cluster(name);
+    const by = JSON.stringify(settings);
+    const known = ways.get(name);
+    if (known?.by === by && settings.access.by !== "bearer") return known.way;
+    const way = open(settings, pauseMs, silenceMs);
+    ways.set(name, { by, way });
     return way;
   };
 

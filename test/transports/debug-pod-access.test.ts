@@ -8,10 +8,11 @@ import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { debugPodTransport } from "../../functions/transports/debug-pod.ts";
 import { type ClusterAccess, safeEndpoint } from "../../functions/transports/pod-access.ts";
 import { eksToken, eksTokens } from "../../functions/transports/pod-eks.ts";
 import type { KubernetesEmulator } from "../emulators/kubernetes.ts";
-import { create, finalState, frame, printing, quick, startCluster, target } from "./pods.ts";
+import { clusterAt, create, finalState, frame, image, printing, quick, startCluster, target } from "./pods.ts";
 
 const pem = (name: string): string => readFileSync(new URL(`../emulators/kubernetes/test-only-${name}.pem`, import.meta.url), "utf8");
 const [cert, key] = [pem("cert"), pem("key")];
@@ -143,6 +144,23 @@ describe("a bearer token", () => {
     const access: ClusterAccess = { by: "bearer", endpoint: url, token: () => Promise.reject(new Error("the secret is not there")) };
     await expect(run(access)).rejects.toMatchObject({ name: "TransportError", message: expect.stringContaining("the secret is not there") });
   });
+});
+
+test("what netcheck.yaml says by now counts, in a process that was there before", async () => {
+  const newer = image.replace(/^[^@]*/, "images.example/newer");
+  let current = clusterAt(emulator, { access: { by: "kubeconfig", file: kubeconfig({ token: "token" }) } });
+  const transport = debugPodTransport({ cluster: () => current, pauseMs: 5 });
+  await transport.start(target, quick);
+  current = { ...current, image: newer };
+  await transport.start(target, { ...quick, id: "job-2" });
+  // the secret that its token is in is called otherwise
+  const secret = (value: string): ClusterAccess => ({ by: "bearer", endpoint: url, certificateAuthority: cert, token: async () => value });
+  current = { ...current, access: secret("ended") };
+  await expect(transport.start(target, { ...quick, id: "job-3" })).rejects.toThrow("did not accept netcheck's credentials (401)");
+  current = { ...current, access: secret("token") };
+  await transport.start(target, { ...quick, id: "job-4" });
+  const images = [...emulator.pods.values()].map(({ spec }) => spec.containers[0]?.image);
+  expect(images).toEqual([image, newer, newer]);
 });
 
 test("in a cluster: the pod's own service account", async () => {
