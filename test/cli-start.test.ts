@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { start } from "../functions/cli/start.ts";
+import { EngineLockedError } from "../functions/local/engine.ts";
 import type { startLocal } from "../functions/local/main.ts";
+import { SocketModeError } from "../functions/local/socket-mode.ts";
 
 /** What `netcheck start` says and leaves behind where it cannot start. */
 
@@ -42,4 +44,26 @@ test.each([
 test("a port that is taken is named; the data stays", async () => {
   await expect(start({ port: 3000, directory }, serve)).rejects.toThrow("port 3000 is taken; stop what listens there, or say --port");
   expect(existsSync(join(directory, "store.sqlite"))).toBe(true);
+});
+
+test.each([
+  [new SocketModeError("could not connect to Slack: no connection after 30 s. Does …?"), /^could not connect to Slack: no connection after 30 s/],
+  [
+    new EngineLockedError("engine: could not open x: another process runs on it"),
+    /another process runs on it\. Stop the other netcheck, or name another --directory$/,
+  ],
+  [Object.assign(new Error("no way"), { code: "ENOTDIR" }), /^\S+: local mode cannot keep its data there: no way\. Name another --directory$/],
+])("with a real Slack: %s is a sentence, too", async (error, sentence) => {
+  vi.useFakeTimers();
+  vi.stubEnv("SLACK_BOT_TOKEN", "xoxb-1");
+  vi.stubEnv("SLACK_APP_TOKEN", "xapp-1");
+  try {
+    await expect(start({ port: 3000, directory }, serve, () => Promise.reject(error))).rejects.toMatchObject({
+      name: "CommandError",
+      message: expect.stringMatching(sentence) as string,
+    });
+  } finally {
+    vi.unstubAllEnvs();
+    vi.useRealTimers();
+  }
 });

@@ -2,13 +2,14 @@ import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { EngineLockedError } from "../local/engine.ts";
 import { startLocal } from "../local/main.ts";
-import { startSocketMode } from "../local/socket-mode.ts";
+import { SocketModeError, startSocketMode } from "../local/socket-mode.ts";
 import { CommandError, UsageError } from "./errors.ts";
 
-/** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. `serve`: what brings local mode up. */
+/** `netcheck start`: serves local mode until it is stopped; with `once`, runs one command and prints its thread. `serve`, `connect`: what brings local mode up. */
 export async function start(
   options: { once?: string; port: number; directory: string; fresh?: boolean; config?: string },
   serve: typeof startLocal = startLocal,
+  connect: typeof startSocketMode = startSocketMode,
 ): Promise<void> {
   const once = options.once;
   if (!(Number.isInteger(options.port) && options.port >= 0 && options.port < 65_536)) throw new UsageError("--port takes a number from 0 to 65535");
@@ -16,12 +17,17 @@ export async function start(
     throw new UsageError(`--once takes a command as it is typed in the chat, such as "/netcheck node1", not "${once}"`);
   const [botToken, appToken] = [process.env["SLACK_BOT_TOKEN"], process.env["SLACK_APP_TOKEN"]];
   if (once === undefined && botToken !== undefined && appToken !== undefined) {
-    const real = await startSocketMode({
+    process.stdout.write("netcheck connects to Slack, because SLACK_BOT_TOKEN and SLACK_APP_TOKEN are set\n");
+    const real = await connect({
       directory: resolve(options.directory),
       fresh: options.fresh === true,
       ...(options.config === undefined ? {} : { config: resolve(options.config) }),
       botToken,
       appToken,
+    }).catch((cause: NodeJS.ErrnoException) => {
+      // what still tries to connect must not keep the process
+      if (cause instanceof SocketModeError) setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
+      throw expected(cause, options.directory);
     });
     process.stdout.write("netcheck is connected to Slack: type /netcheck in a channel that it is in\n");
     const leave = (): void => void real.close().then(() => process.exit(0));
@@ -45,10 +51,7 @@ export async function start(
       throw new CommandError(once === undefined && options.port !== 0 ? taken : NO_PORT, { cause });
     }
     if (cause.code === "EACCES" && cause.syscall === "listen") throw new CommandError(`port ${options.port} may not be listened on; say --port`, { cause });
-    if (NO_FOLDER.has(cause.code ?? ""))
-      throw new CommandError(`${options.directory}: local mode cannot keep its data there: ${cause.message}. Name another --directory`, { cause });
-    if (cause instanceof EngineLockedError) throw new CommandError(`${cause.message}. Stop the other netcheck, or name another --directory`, { cause });
-    throw cause;
+    throw expected(cause, options.directory);
   });
   if (once === undefined) {
     process.stdout.write(`netcheck is ready: open ${local.url} and type /netcheck node1\n`);
@@ -73,6 +76,17 @@ export async function start(
     forget();
   }
 }
+
+/** What may go wrong in whatever way it is started, in words for people; any other error as it is. */
+function expected(cause: NodeJS.ErrnoException, directory: string): Error {
+  if (NO_FOLDER.has(cause.code ?? ""))
+    return new CommandError(`${directory}: local mode cannot keep its data there: ${cause.message}. Name another --directory`, { cause });
+  if (cause instanceof EngineLockedError) return new CommandError(`${cause.message}. Stop the other netcheck, or name another --directory`, { cause });
+  return cause instanceof SocketModeError ? new CommandError(cause.message, { cause }) : cause;
+}
+
+/** For what is printed to be read before the process ends. */
+const LAST_WORDS_MS = 1000;
 
 /** What the system says of a folder that cannot be made or written. */
 const NO_FOLDER = new Set(["EACCES", "EEXIST", "ENOTDIR", "EPERM", "EROFS", "ENOSPC"]);

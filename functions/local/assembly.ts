@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WebClient } from "@slack/web-api";
@@ -22,7 +22,7 @@ import { Config } from "../triage/config.ts";
 import type { Ports, Target, Transport, Work, WorkEvent, Workloads } from "../triage/ports.ts";
 import { targetsOf } from "../triage/targets.ts";
 import { work } from "../triage/workflow.ts";
-import { Engine } from "./engine.ts";
+import { Engine, EngineLockedError } from "./engine.ts";
 import { capturesOf } from "./nodes.ts";
 import { workOn } from "./work.ts";
 
@@ -31,7 +31,7 @@ export const root = fileURLToPath(new URL("../../", import.meta.url));
 export interface AssemblyOptions {
   /** Holds everything that must survive: the engine's and the store's files, jobs. */
   readonly directory: string;
-  /** Forget an earlier run. */
+  /** Forget earlier runs: what local mode kept in the folder goes, and nothing else that lies there. */
   readonly fresh?: boolean;
   /** netcheck.yaml; the demo configuration unless given. */
   readonly config?: string;
@@ -65,7 +65,7 @@ export interface Assembly {
 /** Wires engine, store, catalogue and transports. @throws if a file of the catalogue or the configuration is wrong */
 export async function assemble(options: AssemblyOptions): Promise<Assembly> {
   const { directory } = options;
-  if (options.fresh === true) rmSync(directory, { recursive: true, force: true });
+  if (options.fresh === true) await forget(directory);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const log: Ports["log"] =
     options.log ??
@@ -114,6 +114,24 @@ export async function assemble(options: AssemblyOptions): Promise<Assembly> {
       store.close();
     },
   };
+}
+
+/** What local mode and its runs with --once keep in their folder. */
+const KEPT = /^(?:(?:store|engine|workspace)\.sqlite(?:-wal|-shm|-journal)?|jobs|replay|incoming|once-\d+)$/;
+
+/** Takes away what earlier runs left. Whoever names a folder of something else loses nothing of it. @throws {EngineLockedError} if another process works there */
+async function forget(directory: string): Promise<void> {
+  const file = join(directory, "engine.sqlite");
+  if (existsSync(file)) {
+    try {
+      await new Engine({ file }).close(0);
+    } catch (error) {
+      // one that cannot be read is to go, too
+      if (error instanceof EngineLockedError) throw error;
+    }
+  }
+  if (!existsSync(directory)) return;
+  for (const name of readdirSync(directory)) if (KEPT.test(name)) rmSync(join(directory, name), { recursive: true, force: true });
 }
 
 /** Of a cluster that is reached with a token: from the environment. @throws if the variable is not set */

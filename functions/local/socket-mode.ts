@@ -15,6 +15,14 @@ export interface SocketModeOptions extends AssemblyOptions {
   readonly appToken: string;
 }
 
+/** Slack did not let us in, or did not answer. The library may go on trying: who gives up ends the process. */
+export class SocketModeError extends Error {
+  override readonly name = "SocketModeError";
+}
+
+/** The library by itself tries in silence, for half an hour and longer. */
+const PATIENCE_MS = 30_000;
+
 /** Local mode with a real Slack workspace: the same listeners over Slack's Socket Mode, so that no public address is needed. */
 export async function startSocketMode(options: SocketModeOptions): Promise<Assembly> {
   const assembly = await assemble(options);
@@ -26,14 +34,20 @@ export async function startSocketMode(options: SocketModeOptions): Promise<Assem
   });
   register(app, assembly.work, assembly.render);
   assembly.start(slackClient(options.botToken), pace());
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no connection after ${PATIENCE_MS / 1000} s`)), PATIENCE_MS);
+  });
   try {
-    await app.start();
+    await Promise.race([app.start(), patience]);
   } catch (cause) {
     await assembly.close();
-    throw new Error(
-      `could not connect to Slack: ${(cause as Error).message}. Is Socket Mode on, and is SLACK_APP_TOKEN an app-level token with connections:write?`,
+    throw new SocketModeError(
+      `could not connect to Slack: ${(cause as Error).message}. Does this machine reach slack.com, is Socket Mode on, and is SLACK_APP_TOKEN an app-level token with connections:write?`,
       { cause },
     );
+  } finally {
+    clearTimeout(timer);
   }
   return {
     ...assembly,
