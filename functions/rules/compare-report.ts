@@ -23,11 +23,18 @@ export function collectedText(collected: readonly Collection[]): string {
   return `${words}${days.size === 1 ? ` on ${day}` : ""}: ${list} (UTC).${warning}`;
 }
 
+/** What can be said where no difference is worth a look: not more than what was compared. */
+export function alikeText({ facts, notCompared }: Pick<Comparison, "facts" | "notCompared">): string {
+  if (facts === 0) return "nothing of them could be compared";
+  const which = facts === 1 ? "the one fact that could be compared" : `the ${facts} facts that could be compared`;
+  return `no difference that matters to traffic${notCompared.length === 0 ? "" : `, in ${which}`}`;
+}
+
 /** A comparison as plain text, for a terminal or a file: everything, with the lines of both sides. Control characters of a node's output are replaced. */
 export function comparisonText(comparison: Comparison): string {
   const { target, peers, differences, suppressed, notCompared } = comparison;
   const weighty = differences.filter(({ score }) => score >= WORTH_A_LOOK).length;
-  const lines = [`${target} compared with ${peers.join(", ")}: ${weighty === 0 ? "no difference that matters to traffic" : `${weighty} worth a look`}`];
+  const lines = [`${target} compared with ${peers.join(", ")}: ${weighty === 0 ? alikeText(comparison) : `${weighty} worth a look`}`];
   const age = collectedText(comparison.collected);
   if (age !== "") lines.push(age);
   if (weighty > UNLIKE) lines.push(NOT_ALIKE);

@@ -1,5 +1,5 @@
 import { type Comparison, UNLIKE, WORTH_A_LOOK } from "../rules/compare.ts";
-import { collectedText, NOT_ALIKE } from "../rules/compare-report.ts";
+import { alikeText, collectedText, NOT_ALIKE } from "../rules/compare-report.ts";
 import type { Evidence } from "../rules/diagnosis.ts";
 import type { Incident, Message } from "./ports.ts";
 import { byCommand } from "./report.ts";
@@ -56,7 +56,7 @@ export function comparisonMessage(
     comparison === undefined
       ? "could not be compared"
       : weighty.length === 0
-        ? "no difference that matters to traffic"
+        ? alikeText(comparison)
         : `${weighty.length} ${weighty.length === 1 ? "difference" : "differences"} worth a look`;
   return {
     template: "comparison",
@@ -64,7 +64,7 @@ export function comparisonMessage(
       incident: incident.id,
       target: incident.target,
       peers: peers.join(", "),
-      icon: weighty.length > 0 ? "mag" : comparison === undefined ? "grey_question" : "white_check_mark",
+      icon: weighty.length > 0 ? "mag" : (comparison?.facts ?? 0) === 0 ? "grey_question" : "white_check_mark",
       headline,
       hint: weighty.length > UNLIKE ? NOT_ALIKE : pool === undefined ? "" : comparison === undefined ? NO_PEER : unaskedText(pool, weighty.length),
       footing: comparison === undefined ? "" : [collectedText(comparison.collected), extentText(comparison)].filter(Boolean).join(" "),

@@ -185,6 +185,12 @@ describe("asked for: /netcheck node2 vs node3", () => {
     expect(more).toBeGreaterThan(0);
     expect(bench.chat.uploads.get("inc-1/comparison-list")).toMatch(/^node2 compared with node3: \d+ worth a look\nFacts .*\n5\. /s);
   });
+
+  test("a peer whose answer holds nothing that can be compared: no tick", async () => {
+    fleet.captures = { node3: { ...healthy, outputs: healthy.outputs.filter(({ command }) => command === "uptime") } };
+    await ask("node2", ["node3"]);
+    expect(bench.chat.data("inc-1/comparison")).toMatchObject({ icon: "grey_question", headline: "nothing of them could be compared" });
+  });
 });
 
 describe("automatic: no rule found a cause, and the node is in a pool", () => {
