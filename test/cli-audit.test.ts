@@ -136,6 +136,7 @@ describe("export and verify", () => {
       "netcheck: notes.jsonl: none of its lines is JSON, so it is no file of netcheck audit export\n",
     ]);
     expect((await inData("export", "inc-9")).stderr).toBe("netcheck: there are no events of inc-9; netcheck audit show lists all\n");
+    expect((await inData("show", "inc-9")).stderr).toBe("netcheck: there are no events of inc-9; netcheck audit show lists all\n");
     const mixed = await audit("verify", "two.jsonl", "later.jsonl");
     expect([mixed.code, mixed.stderr]).toEqual([2, "netcheck: two.jsonl and later.jsonl cannot be compared: one is of inc-2, the other of all incidents\n"]);
   });

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { newRule } from "../functions/cli/rules-new.ts";
+import { commandLine, searchOf } from "../functions/facts/command.ts";
 import { derivedFacts } from "../functions/facts/derived.ts";
 import { facts } from "../functions/facts/index.ts";
+import { pipeOf } from "../functions/facts/pipe.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";
 import { SqliteStore } from "../functions/store/sqlite.ts";
 import { readCaptureFiles } from "../functions/transports/capture-files.ts";
@@ -215,7 +217,14 @@ describe("rules new", () => {
   test("every fact can be the first one of a rule", () => {
     const { folder } = copyOfRunbooks("each");
     const ids = [...facts, ...derivedFacts].map((fact) => fact.id);
-    for (const fact of ids) expect(newRule({ id: `x-${fact}`, role: "symptom", facts: [fact], runbooks: folder }).next).toContain("Next:");
+    for (const fact of ids) {
+      const { next } = newRule({ id: `x-${fact}`, role: "symptom", facts: [fact], runbooks: folder });
+      // as a shell takes it, the command of step 2 is one whose output is read
+      const [, asked = ""] = /^ {2}2\. netcheck facts parse \S+ --command "((?:[^"\\]|\\.)+)"$/m.exec(next) ?? [];
+      const command = asked.replaceAll(/\\(["$`\\])/g, "$1");
+      const read = facts.some((one) => one.recognize(commandLine(command).argv, searchOf(command), pipeOf(command)) !== undefined);
+      expect([fact, read || command === "<what was run>"]).toEqual([fact, true]);
+    }
     expect([...loadCatalogue(folder).rules.keys()]).toEqual(expect.arrayContaining(ids.map((fact) => `x-${fact}`)));
   });
 

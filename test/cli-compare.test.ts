@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -85,6 +85,28 @@ describe("what it prints", () => {
     const { stdout } = await netcheck(hostile, peer);
     expect(stdout).toContain("net.ipv4.ip_forward: 0");
     expect(stdout).not.toMatch(/[\u0080-\u009f\u202a-\u202e]/);
+  });
+
+  test("of a paste nearly nothing can be compared: it says no more than that", async () => {
+    const paste = join(scratch, "one-fact.txt");
+    writeFileSync(paste, "$ ip route\ndefault via 10.0.0.1 dev eth0\n");
+    const peer = join(scratch, "another-fact.txt");
+    writeFileSync(peer, "$ lsmod\nModule                  Size  Used by\nvxlan                  32768  0\n");
+    expect((await netcheck(paste, "healthy1")).stdout).toMatch(/: no difference that matters to traffic, in the one fact that could be compared\n/);
+    expect((await netcheck(paste, peer)).stdout).toMatch(/: nothing of them could be compared\n/);
+  });
+
+  test("secrets of one's own (redact of a runbook) are blacked out here, too", async () => {
+    const runbooks = join(scratch, "runbooks");
+    cpSync(join(root, "runbooks"), runbooks, { recursive: true, filter: (path) => !path.endsWith("/fixtures") });
+    const file = join(runbooks, "netcheck/runbook.yaml");
+    writeFileSync(file, `${readFileSync(file, "utf8")}redact: ["acme_[a-z]+"]\n`);
+    const paste = join(scratch, "acme.txt");
+    writeFileSync(paste, "$ lsmod\nModule                  Size  Used by\nacme_falcon            32768  0\nvxlan                  32768  0\n");
+    const peer = join(scratch, "without.txt");
+    writeFileSync(peer, "$ lsmod\nModule                  Size  Used by\nvxlan                  32768  0\n");
+    expect((await netcheck(paste, peer)).stdout).toContain("acme_falcon");
+    expect((await runCli(["compare", paste, peer], scratch, { NETCHECK_RUNBOOKS: runbooks })).stdout).not.toContain("acme_falcon");
   });
 });
 

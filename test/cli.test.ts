@@ -362,6 +362,8 @@ describe("collect and triage", () => {
     const file = join(scratch, "node4.tgz");
     const collected = await netcheck(["collect", "node4", "-o", file]);
     expect(collected).toEqual({ code: 0, stdout: expect.stringMatching(/node4\.tgz: \d+ outputs of node4\n$/), stderr: "" });
+    const told = JSON.parse((await netcheck(["collect", "node4", "-o", file, "--json"])).stdout) as unknown;
+    expect(told).toEqual({ file, target: "node4", outputs: expect.any(Number), notCollected: 0 });
     const [fromFile] = diagnosesIn(await netcheck(["diagnose", "--json", file]));
     const [direct] = diagnosesIn(await netcheck(["triage", "--json", "node4"]));
     expect(fromFile?.causes[0]?.rule).toBe("bridge-netfilter-off");

@@ -66,13 +66,16 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
       run(async (incident: string | undefined, options: { directory: string; json?: boolean }) => {
         const { openStore } = await import("./audit-source.ts");
         const store = openStore(resolve(options.directory));
+        let shown = 0;
         try {
           for (const event of store.events(incident)) {
+            shown += 1;
             const { at, incident: of, actor, type, data } = event as AuditEvent;
             process.stdout.write(
               options.json === true ? `${JSON.stringify(event)}\n` : `${at}  ${of}  ${actor.id.padEnd(10)} ${type.padEnd(20)} ${JSON.stringify(data)}\n`,
             );
           }
+          if (incident !== undefined && shown === 0) throw new CommandError(`there are no events of ${incident}; netcheck audit show lists all`);
         } finally {
           store.close();
         }

@@ -15,7 +15,7 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
   netcheck
     .command("diagnose")
     .description(
-      "diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, supportconfig, EKS, AKS and Rancher log collectors, cilium sysdump, calicoctl diags), pasted text",
+      "diagnose captures (a directory with capture.json, or a .tgz), support bundles (sosreport, supportconfig, EKS, AKS and Rancher log collectors, must-gather, cilium sysdump, calicoctl diags, and others: README.md), saved outputs, pasted text",
     )
     .argument("<path...>", "- for a text on standard input")
     .option("--json", "one JSON line each, in order")

@@ -50,8 +50,9 @@ export async function program(word: string | undefined): Promise<Command> {
     .argument("<target>")
     .requiredOption("-o, --output <file>", "a .tgz")
     .option("--config <file>", "netcheck.yaml")
+    .option("--json", "what was written, as one JSON object")
     .action(
-      run(async (target: string, options: { output: string; config?: string }) => {
+      run(async (target: string, options: { output: string; config?: string; json?: boolean }) => {
         const { collectOnce } = await import("./collect.ts");
         const { packCaptureFiles } = await import("../transports/capture-files.ts");
         const capture = await collectOnce(target, options.config);
@@ -60,7 +61,11 @@ export async function program(word: string | undefined): Promise<Command> {
         } catch (cause) {
           throw new CommandError(`${options.output}: could not write it: ${(cause as Error).message}`, { cause });
         }
-        process.stdout.write(`${options.output}: ${capture.outputs.length} outputs of ${capture.target}\n`);
+        const written = { file: options.output, target: capture.target, outputs: capture.outputs.length, notCollected: capture.notCollected.length };
+        const missing = written.notCollected === 0 ? "" : `; ${written.notCollected} could not be collected, and capture.json says why`;
+        process.stdout.write(
+          options.json === true ? `${JSON.stringify(written)}\n` : `${options.output}: ${written.outputs} outputs of ${capture.target}${missing}\n`,
+        );
       }),
     );
   netcheck

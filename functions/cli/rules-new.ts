@@ -2,9 +2,11 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
+import { commandLine, searchOf } from "../facts/command.ts";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
 import { firstIssue } from "../facts/issue.ts";
+import { pipeOf } from "../facts/pipe.ts";
 import { variableOf } from "../rules/cel.ts";
 import { compileRule, sourcesOf } from "../rules/compile.ts";
 import type { Role } from "../rules/diagnosis.ts";
@@ -132,19 +134,30 @@ ${UNWRITTEN} the commands that show it by hand, and what to look for in what the
 ${UNWRITTEN} the command that repairs it, its side effects, how to undo it, and how to make it last over a reboot.
 `;
 
+/** True for a command whose output a fact reads. */
+const isRead = (command: string): boolean => facts.some((fact) => fact.recognize(commandLine(command).argv, searchOf(command), pipeOf(command)) !== undefined);
+
 function nextSteps(id: string, folder: string, files: readonly string[], command: string): string {
   const here = relative(process.cwd(), folder) || folder;
   const place = here.startsWith("..") ? resolve(folder) : here;
-  // cut, it could not be pasted: any command of the program is recognised by its first words
-  const short = command.length > 60 ? command.split(" ").slice(0, 2).join(" ") : command;
-  const output = files.find((file) => file.startsWith("fixtures/fault/outputs/")) ?? "";
+  // long ones by their first words, where those tell: cut anywhere else it could not be pasted
+  const brief = command.split(" ").slice(0, 2).join(" ");
+  const short = command.length > 60 && isRead(brief) ? brief : command;
+  const output = files.find((file) => file.startsWith("fixtures/fault/outputs/"));
   return [
     ...files.map((file) => `made ${place}/${file}`),
     "",
     "Next:",
     `  1. Put what a faulty node printed into ${place}/fixtures/fault/outputs/, what a healthy one printed into fixtures/healthy/outputs/.`,
-    "     capture.json names the command of each file: change it to the command that was really run. More cases are more folders (near-miss-…).",
-    `  2. netcheck facts parse ${place}/${output} --command "${short}"`,
+    ...(output === undefined
+      ? [
+          '     netcheck runs no command for these facts, so capture.json has no output yet: add each as { "command": "<what was run>", "file": "outputs/<file>" }.',
+          `  2. netcheck facts parse ${place}/fixtures/fault/outputs/<file> --command "<what was run>"`,
+        ]
+      : [
+          "     capture.json names the command of each file: change it to the command that was really run. More cases are more folders (near-miss-…).",
+          `  2. netcheck facts parse ${place}/${output} --command "${short.replaceAll(/["$`\\]/g, "\\$&")}"`,
+        ]),
     "     shows the rows that a rule can ask for.",
     `  3. Write ${place}/rule.yaml and README.md: everything behind "${UNWRITTEN}".`,
     `  4. netcheck rules explain ${id} ${place}/fixtures/fault`,

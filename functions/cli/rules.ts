@@ -6,7 +6,7 @@ import { readCaptures } from "../imports/index.ts";
 import { roles } from "../rules/diagnosis.ts";
 import { fixtureNames, readCase } from "../rules/fixtures.ts";
 import type { Catalogue } from "../rules/load.ts";
-import { LoadError, loadCatalogue } from "../rules/load.ts";
+import { LoadError, loadCatalogue, ownSecrets } from "../rules/load.ts";
 import { UsageError } from "./errors.ts";
 import { explanation, explanationText } from "./explain.ts";
 import { print, type Shared, warnOfBroken } from "./output.ts";
@@ -50,8 +50,9 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     .option("--json", "the same, for machines")
     .action(
       run(async (id: string, path: string, options: { json?: boolean }) => {
-        const rule = known(id, catalogue());
-        const captures = await readCaptures(existsSync(path) ? path : caseFolder(runbooks, id, path));
+        const loaded = catalogue();
+        const rule = known(id, loaded);
+        const captures = await readCaptures(existsSync(path) ? path : caseFolder(runbooks, id, path), ownSecrets(loaded));
         for (const capture of captures) {
           if (captures.length > 1 && options.json !== true) process.stdout.write(`== ${capture.target}\n`);
           const explained = explanation(rule, capture);
