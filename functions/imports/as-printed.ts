@@ -1,9 +1,10 @@
 import { withoutColors } from "../facts/colors.ts";
-import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { isKnown } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
+import { outOfYaml } from "./yaml-outputs.ts";
 
 /**
  * A text as its programs printed it, without what recorded, carried or showed it: the keys that somebody pressed in a recorded session (`script`), the signs that
@@ -14,9 +15,11 @@ export function asPrinted(text: string): readonly string[] {
   const session = CARET.test(text)
     ? text.replaceAll(CARETS, (_, bracket?: string, letter?: string) => String.fromCharCode((bracket ?? letter ?? "").charCodeAt(0) - 64))
     : text;
-  const lines = session.replaceAll(/\r{1,8}\n/g, "\n").split("\n");
+  // of old Macs, and of some exports, the carriage return ends the line
+  const ends = session.includes("\n") ? /\r{1,8}\n/g : /\r/g;
+  const lines = session.replaceAll(ends, "\n").split("\n");
   const shown = withoutColors(lines.map((line) => (OVERWRITTEN.test(line) && line.length < LONGEST ? overwritten(line) : line)).join("\n"));
-  return fenced(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n"))));
+  return fenced(outOfYaml(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n")))));
 }
 
 /** How Jira, forums and Org begin and end a block. */
@@ -26,8 +29,40 @@ const MARKED = /\{(?:code|noformat)[:}]|\[\/(?:code|CODE|pre)\]|^[ \t]{0,4}#\+(?
 /** A paragraph or a heading of a page that is nothing but its text. */
 const ELEMENT = /^[ \t]{0,8}<(?:p|h\d|li|dt|b|strong|summary)(?: [^<>]{0,80})?>(?:<(?:code|b|strong|tt)>)?([^<>]{1,400})(?:<\/\w{1,7}>){1,2}[ \t]{0,4}$/;
 
+/** AsciiDoc's heads of a block, and what stands above an indented one in reStructuredText. */
+const MARKUP =
+  /^(?:\[(?:source|listing|literal|subs)\b.{0,100}\]|\.(?!\.)[\w/].{0,300}|::|\.\. (?:code(?:-block)?|sourcecode|parsed-literal)::.{0,60})[ \t]{0,4}$/;
+
+/** A command, and below it a line of signs that is as long. */
+const isTitle = (title = "", below = ""): boolean =>
+  title.length === below.length && /^([-=~^"'#*+])\1{2,400}$/.test(below) && (isKnown(title) || commandLine(title).foreign);
+
+/** The lines of AsciiDoc and reStructuredText with Markdown's fences, and their titles as code. */
+function withFences(lines: readonly string[]): readonly string[] {
+  const edges = lines.flatMap((line, i) => (/^(?:-{4}|\.{4})$/.test(line.trimEnd()) ? [i] : []));
+  const begins = edges.some((edge, i) => i % 2 === 0 && MARKUP.test(lines[edge - 1] ?? ""));
+  const fences = new Set(begins && edges.length % 2 === 0 ? edges : []);
+  const titled = fences.size > 0;
+  // what is set in below such a sign ends with the blank line behind it
+  for (let i = 0; i < lines.length; i++) {
+    if (!/^(?:::|\.\. )/.test(lines[i] ?? "") || !MARKUP.test(lines[i] ?? "")) continue;
+    let [end, next] = [i, i + 1];
+    for (; next < lines.length && /^\s|^$/.test(lines[next] ?? ""); next++) if ((lines[next] ?? "").trim() !== "") end = next;
+    if (end === i || end + 1 === next) continue;
+    fences.add(i).add(end + 1);
+    i = next - 1;
+  }
+  return lines.map((line, i) => {
+    if (fences.has(i)) return "```";
+    const title = titled && MARKUP.test(line) ? (/^\.(.*)$/.exec(line)?.[1] ?? "") : isTitle(line, lines[i + 1]) ? line : undefined;
+    if (title === undefined) return isTitle(lines[i - 1], line) ? "" : line;
+    return title === "" ? "" : `\`${title.trim()}\``;
+  });
+}
+
 /** The lines with Markdown's signs in the place of those of other pages. */
-function fenced(lines: readonly string[]): readonly string[] {
+function fenced(given: readonly string[]): readonly string[] {
+  const lines = given.some((line) => MARKUP.test(line)) ? withFences(given) : given;
   const wiki = lines.some((line) => line.length < 500 && MARKED.test(line));
   const page = lines.some((line) => line.startsWith("<pre"));
   if (!wiki && !page) return lines;
@@ -92,7 +127,8 @@ const NAMED: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", qu
 function typewritten(text: string): string {
   let plain = text.replaceAll(NO_BREAK, " ").replaceAll(INVISIBLE, "");
   // where signs have names, no other `<` and `>` stand than those of tags
-  if (/&(?:lt|gt|quot|nbsp|#\d\d);/.test(plain) && !/[<>]/.test(plain.replaceAll(TAG, "")))
+  // `&amp;gt;`: written down by one program, and by another one once more
+  for (let time = 0; time < 2 && /&(?:lt|gt|quot|nbsp|#\d\d|amp;(?:lt|gt|quot));/.test(plain) && !/[<>]/.test(plain.replaceAll(TAG, "")); time++)
     plain = plain.replaceAll(ENTITY, (entity) => {
       const name = entity.slice(1, -1).toLowerCase();
       return NAMED[name] ?? String.fromCodePoint(name.startsWith("#x") ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1)));
@@ -111,7 +147,13 @@ const MARGINS: readonly RegExp[] = [
   /^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,10}\])?:)?(?: |$)/,
   /^\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: {1,2}|$)/,
 ];
-const NUMBER = /^[ \t]{0,8}(\d{1,6})(?:\t| {0,2}[:|)] ?| {1,2}|$)/;
+/** Its number, and what stands behind it: the same on all lines, as a sign that follows may be the text's own (`12 :INPUT ACCEPT`). */
+const NUMBERS: readonly RegExp[] = [
+  /^[ \t]{0,8}(\d{1,6})(?:\t|$)/,
+  /^[ \t]{0,8}(\d{1,6})(?: {0,2}[:|)] ?|$)/,
+  /^[ \t]{0,8}(\d{1,6})(?: (?! )|$)|^[ \t]{0,8}(\d{1,6}) (?= )/,
+  /^[ \t]{0,8}(\d{1,6})(?: {2}|$)/,
+];
 /** Where the words end that all lines have in front. */
 const EDGE = /^.{0,200}(?:[\t|>\])] {0,2}|\S:? {1,2}|\t)/;
 /** A log collector's line is in a CI job's, and that in an editor's. */
@@ -120,7 +162,7 @@ const LAYERS = 3;
 /** The lines without a margin, if there is one and commands of ours stand behind it: the times of a log are its own. */
 function withoutMargin(lines: readonly string[]): readonly string[] {
   let rest = lines;
-  for (let layer = 0; layer < LAYERS; layer++) rest = numbered(rest) ?? timed(rest) ?? labelled(rest) ?? rest;
+  for (let layer = 0; layer < LAYERS; layer++) rest = numbered(rest) ?? timed(rest) ?? labelled(rest) ?? counted(rest) ?? rest;
   return rest !== lines && namesCommand(rest) ? rest : lines;
 }
 
@@ -131,24 +173,45 @@ const BEGINNING = 5000;
 function namesCommand(lines: readonly string[]): boolean {
   const plain = plainPrompts(lines.slice(0, BEGINNING));
   return (
-    plain.some((line) => line.length < 500 && isPromptLine(line) && isKnown(withoutPrompt(line))) || namedOutputs(blocksOf(plain), undefined).outputs.length > 1
+    plain.some((line) => line.length < 500 && isPromptLine(line) && (isKnown(withoutPrompt(line)) || commandLine(withoutPrompt(line)).foreign)) ||
+    namedOutputs(blocksOf(plain), undefined).outputs.length > 1
   );
 }
 
 function numbered(lines: readonly string[]): readonly string[] | undefined {
-  const cut: string[] = [];
-  let last: number | undefined;
-  for (const line of lines) {
-    const [margin = "", number] = NUMBER.exec(line) ?? [];
-    if (line === "" && cut.length === lines.length - 1) cut.push("");
-    else if (number === undefined || (last !== undefined && Number(number) !== last + 1)) return undefined;
-    else {
-      last = Number(number);
-      cut.push(line.slice(margin.length));
+  for (const pattern of lines.length > 2 ? NUMBERS : []) {
+    const cut: string[] = [];
+    let last: number | undefined;
+    for (const line of lines) {
+      const [margin = "", one, other] = pattern.exec(line) ?? [];
+      const number = one ?? other;
+      if (line === "" && cut.length === lines.length - 1) cut.push("");
+      else if (number === undefined || (last !== undefined && Number(number) !== last + 1)) break;
+      else {
+        last = Number(number);
+        cut.push(line.slice(margin.length));
+      }
     }
+    if (cut.length === lines.length) return cut;
   }
-  return cut.length > 2 ? cut : undefined;
+  return undefined;
 }
+
+/** The same where nothing stands between, as what is copied out of a page with a column of numbers: the text begins right behind, or on the next line. */
+function counted(lines: readonly string[]): readonly string[] | undefined {
+  const start = Number(/^\d{1,6}/.exec(lines[0] ?? "")?.[0] ?? Number.NaN);
+  const end = lines.at(-1) === "" ? lines.length - 1 : lines.length;
+  if (Number.isNaN(start) || end < FEWEST) return undefined;
+  const first = [start, ...(start > 9 ? [Number(String(start)[0])] : [])].find((number) =>
+    lines.slice(0, end).every((line, i) => line.startsWith(`${number + i}`)),
+  );
+  if (first !== undefined) return lines.map((line, i) => line.slice(i < end ? `${first + i}`.length : 0));
+  return lines.slice(0, end).every((line, i) => i % 2 === 1 || line.trim() === `${start + i / 2}`)
+    ? lines.map((line, i) => (i % 2 === 0 ? "" : line))
+    : undefined;
+}
+/** Fewer lines may begin so by chance. */
+const FEWEST = 3;
 
 function timed(lines: readonly string[]): readonly string[] | undefined {
   const margin = MARGINS.find((one) => lines.some((line) => one.test(line)) && lines.every((line) => line === "" || one.test(line)));

@@ -1,6 +1,8 @@
+import { commandLine } from "../facts/command.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isKnown } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
+import { tableRows } from "./command-table.ts";
 import { standardOutput } from "./host-prefix.ts";
 import { namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
@@ -23,10 +25,14 @@ const OUTPUT = ["stdout", "stdout_lines", "output", "out", "text", "result"];
 const EXIT = ["rc", "exitCode", "exit_code", "returncode", "exitcode"];
 const NODE = ["node", "nodeName", "hostname", "host", "InstanceId"];
 /** What a whole script printed, headings and all: Systems Manager, Azure's agent, a shell task. */
-const SCRIPT = ["StandardOutputContent", "Output", "message", "msg", ...OUTPUT];
+const SCRIPT = ["StandardOutputContent", "Output", "message", "msg", "log", ...OUTPUT];
 /** What stands in front of Ansible's answer of one host. */
 const ANSIBLE = /^(?:ok|changed|fatal|failed): \[([\w.-]{1,253})(?: -> [\w.-]{1,253})?\](?:: FAILED!)?(?:(?: =>)? \(item=.{0,400}?\))? => (\{.*)$/;
-const MAX_DEPTH = 6;
+/** What stands above it, which may be the command. */
+const TASK = /^TASK \[(.{1,400}?)\] ?\*{3,}$/;
+/** What a task printed, shown by another one: `debug: var=routes.stdout_lines`. */
+const SHOWN = /\.stdout(?:_lines)?$/;
+const MAX_DEPTH = 10;
 
 type Members = Readonly<Record<string, unknown>>;
 const isMembers = (value: unknown): value is Members => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -34,12 +40,26 @@ const isMembers = (value: unknown): value is Members => typeof value === "object
 /** The outputs that a text in JSON holds, one draft a node; none if it is no JSON, or holds no output of a command that netcheck knows. Pure, total. */
 export function readCommandJson(text: string, file: string): Draft[] {
   const whole = /^\s{0,100}[[{]/.test(text) ? parsed(text) : undefined;
-  const answers = whole === undefined ? objectsIn(text) : [{ node: undefined, value: whole }];
+  const spelt = whole === undefined ? spelledOut(text) : undefined;
+  if (spelt !== undefined) {
+    const { others, ...draft } = readTranscript(spelt, `${file}!text`);
+    return draft.outputs.length > 0 ? [draft, ...others] : [];
+  }
+  const table = whole === undefined ? tableRows(text) : [];
+  if (table.length > 0) {
+    const nodes = Map.groupBy(table, ({ node }) => node);
+    return [...nodes].map(([target, rows]) => {
+      const outputs: DraftOutput[] = [];
+      for (const { command, text: printed } of rows) add(command, printed, {}, file, outputs);
+      return { target, outputs };
+    });
+  }
+  const answers = whole === undefined ? objectsIn(text) : ofHosts(whole, 0);
   const drafts = new Map<string | undefined, DraftOutput[]>();
-  for (const { node, value } of answers) {
+  for (const { node, value, task } of answers) {
     const name = node ?? nodeOf(value);
     const outputs = drafts.get(name) ?? [];
-    collect(value, file, 0, outputs);
+    collect(value, file, 0, outputs, task);
     drafts.set(name, outputs);
   }
   return [...drafts].flatMap(([target, outputs]) => (outputs.length > 0 ? [{ target, outputs }] : []));
@@ -53,12 +73,28 @@ function parsed(text: string): unknown {
   }
 }
 
+interface Answer {
+  readonly node: string | undefined;
+  readonly value: unknown;
+  readonly task?: string | undefined;
+}
+
+/** The answers of each host, as Ansible's callback in JSON puts them together: `{"plays": [{"tasks": [{"hosts": {"n1": {"cmd": …}}}]}]}`. */
+function ofHosts(value: unknown, depth: number): Answer[] {
+  const hosts = isMembers(value) ? value["hosts"] : undefined;
+  if (isMembers(hosts)) return Object.entries(hosts).map(([node, answer]) => ({ node, value: answer }));
+  const inner = isMembers(value) ? [value["plays"], value["tasks"]].find(Array.isArray) : undefined;
+  return inner === undefined || depth > MAX_DEPTH ? [{ node: undefined, value }] : inner.flatMap((one) => ofHosts(one, depth + 1));
+}
+
 /** The objects that stand in a text: on one line, or from a line that ends with `{` to one that is `}`. */
-function objectsIn(text: string): { node: string | undefined; value: unknown }[] {
-  const found: { node: string | undefined; value: unknown }[] = [];
+function objectsIn(text: string): Answer[] {
+  const found: Answer[] = [];
   const lines = text.split(/\r?\n/);
   const last = lines.lastIndexOf("}");
+  let task: string | undefined;
   for (let i = 0; i < lines.length; i++) {
+    task = TASK.exec((lines[i] ?? "").slice(0, 1000))?.[1] ?? task;
     const [, node, behind] = ANSIBLE.exec(lines[i] ?? "") ?? [];
     const head = behind ?? lines[i] ?? "";
     if (!head.startsWith("{")) continue;
@@ -66,11 +102,34 @@ function objectsIn(text: string): { node: string | undefined; value: unknown }[]
     if (open && last <= i) continue;
     const end = open ? lines.indexOf("}", i) : i;
     const value = parsed([head, ...lines.slice(i + 1, end + 1)].join("\n"));
-    if (value !== undefined) found.push({ node, value });
+    if (value !== undefined) found.push({ node, value, task });
     i = end;
   }
   return found;
 }
+
+/**
+ * A text with `\\n` for the ends of lines, as it stands in JSON, in a log or in a program: all of it on one line, or what one command printed on a line of its own,
+ * between quotes or with the sign at its end. Undefined if there is no such line.
+ */
+function spelledOut(text: string): string | undefined {
+  if (!text.includes("\\n")) return undefined;
+  const lines = text.trim().split("\n");
+  const spelt = lines.map((line) => {
+    const [, quote, inner] = /^\s{0,40}b?(["'])(.*)\1\s{0,8}$/.exec(line) ?? [];
+    // what ends with a quote of its own is no text between quotes
+    const bare =
+      quote !== undefined && !new RegExp(`(?<!\\\\)${quote}`).test(inner ?? "") ? (inner ?? "") : lines.length === 1 || line.endsWith("\\n") ? line : "";
+    return /\\n.*\\n/.test(bare) ? asMeant(bare) : line;
+  });
+  return spelt.every((line, i) => line === lines[i]) ? undefined : spelt.join("\n");
+}
+
+const SIGNS: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
+const asMeant = (text: string): string =>
+  text.replaceAll(/\\(?:u([0-9a-f]{4})|(.))/g, (_, code?: string, sign = "") =>
+    code === undefined ? (SIGNS[sign] ?? sign) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 
 const first = (value: Members, keys: readonly string[]): unknown => keys.map((key) => value[key]).find((member) => member !== undefined);
 
@@ -85,9 +144,9 @@ function nodeOf(value: unknown): string | undefined {
   return typeof name === "string" && /^[\w.-]{1,253}$/.test(name) ? name : undefined;
 }
 
-function collect(value: unknown, file: string, depth: number, outputs: DraftOutput[]): void {
+function collect(value: unknown, file: string, depth: number, outputs: DraftOutput[], task?: string): void {
   if (depth > MAX_DEPTH) return;
-  if (Array.isArray(value)) for (const element of value) collect(element, file, depth + 1, outputs);
+  if (Array.isArray(value)) for (const element of value) collect(element, file, depth + 1, outputs, task);
   if (!isMembers(value)) return;
   const asked = first(value, COMMAND);
   const command = Array.isArray(asked) ? asked.filter((word) => typeof word === "string").join(" ") : asked;
@@ -97,13 +156,17 @@ function collect(value: unknown, file: string, depth: number, outputs: DraftOutp
     return;
   }
   for (const [key, member] of Object.entries(value)) {
-    const inside = SCRIPT.includes(key) ? ofScript(textOf(member) ?? "", key, file) : [];
+    const inside = SCRIPT.includes(key)
+      ? ofScript(textOf(member) ?? "", key, file)
+      : SHOWN.test(key)
+        ? readTranscript(textOf(member) ?? "", `${file}!${key}`, task === undefined ? [] : [task]).outputs
+        : [];
     if (inside.length > 0) {
       outputs.push(...inside);
       continue;
     }
     const own = /^[a-z/].{0,400} /.test(key) || key === "iptables-save" || key === "dmesg" ? textOf(member) : undefined;
-    if (own === undefined) collect(member, file, depth + 1, outputs);
+    if (own === undefined) collect(member, file, depth + 1, outputs, task);
     else add(key, own, {}, file, outputs);
   }
 }
@@ -117,7 +180,8 @@ function ofScript(text: string, key: string, file: string): readonly DraftOutput
 }
 
 function add(command: string, printed: string, { stderr, ...rest }: Members, file: string, outputs: DraftOutput[]): void {
-  if (!isKnown(command)) return;
+  // in a pod it may be about what programs meet with there
+  if (!isKnown(command) && !commandLine(command).foreign) return;
   const exit = first(rest, EXIT);
   outputs.push({
     command,

@@ -29,6 +29,8 @@ const COLON = /^[ \t]{0,4}([a-z/][^\n]{1,200}):[ \t]{0,4}$/;
 const TYPED =
   /^(?:sudo |cat |ls |tail |head |e?grep |sleep |kubectl |docker |crictl |systemctl |journalctl |rpm |dpkg |ps |mount|df|free|top |lsof |ping |curl |dig |nslookup |nc |arping |tcpdump |ethtool |hostname|uptime|date$|lspci|lscpu|sar |mpstat |vmstat|ipsec )/;
 const RULER = /^[ \t]{0,4}(?:[=#_~:-]{5,200}|\*{5,200}|[┌└╔╚╭╰]?[─━═]{5,200}[┐┘╗╝╮╯]?)[ \t]{0,4}$/u;
+/** What programs rule themselves: chronyc, ntpq. */
+const RULED = /^[ \t]{0,8}(?:MS Name\/IP address|remote {3,20}refid) /;
 /** What stands behind it: when it ran, how it ended. */
 const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[T ]|\d{2}:\d{2}:\d{2}|rc\b|exit\b|status\b)[^()[\]]{0,40}[)\]]?$/;
 const FILE = /^(?:\S{0,200}\/)?[^\s/]{2,120}\.(?:txt|log|out)$/;
@@ -100,7 +102,7 @@ function alone(found: readonly Found[]): readonly Found[] {
 
 function headingAt(lines: readonly string[], line: number): Found | undefined {
   const text = lines[line] ?? "";
-  if (text.length > 2200 || text.trim() === "" || RULER.test(text)) return undefined;
+  if (text.length > 2200 || text.trim() === "" || RULER.test(text) || RULED.test(text)) return undefined;
   const [above, below] = [line - 1, line + 1].map((i) => RULER.test(lines[i] ?? ""));
   const bare = text.trim().replace(/^[#*|│║=-]{1,4} {1,4}|(?: {1,4}[#*|│║=-]{1,4})$/gu, "");
   if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };

@@ -100,6 +100,7 @@ async function readInput(): Promise<{ readonly text: string; readonly truncated:
  * @throws {CaptureError} if no output of a known command is in it.
  */
 export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = [], truncated = false): [Capture, ...Capture[]] {
+  if (text.trim() === "") throw new CaptureError(`${place}: there is nothing in it`);
   const [stored, ...further] = readCommandJson(text, file);
   const { others, ...draft } = stored === undefined ? readTranscript(text, file) : { ...stored, others: further };
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);

@@ -60,6 +60,7 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     "logread",
   ],
   [/^[ \t]{0,8}\{"(?:__[A-Z_]{4,40}|_[A-Z][A-Z_]{2,40}|SYSLOG_[A-Z]{2,20}|PRIORITY|MESSAGE)":/, "journalctl -o json"],
+  [/^__CURSOR=s=[0-9a-f]{1,64};/, "journalctl -o export"],
   [/^[ \t]{0,8}\[pod\/[\w.-]{1,253}\/[\w.-]{1,63}\] \S/, CONTAINER],
   // klog, logfmt, Calico's and CoreDNS's own
   [new RegExp(String.raw`${STAMP}[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,18} {1,8}(?:\d{1,10} )?[\w.-]{1,100}:\d{1,6}\]`), CONTAINER],

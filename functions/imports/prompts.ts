@@ -1,6 +1,9 @@
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { isWindowWidth } from "../facts/unwrap.ts";
 import { isKnown } from "./bundle.ts";
+import { logSignOf } from "./log-lines.ts";
 import { isProse } from "./prose.ts";
+import { signOf } from "./unnamed-outputs.ts";
 
 /**
  * Prompts that people adorn, as plain ones, so that the rest needs to know few: a clock or a number in front or inside (`[14:12:31] root@node1:~# ip rule`,
@@ -78,7 +81,7 @@ export function plainPrompts(lines: readonly string[]): readonly string[] {
   const hosts = zshHosts(lines);
   const prompts = adorned(lines);
   let host = "";
-  return lines.map((line, i) => {
+  const plain = lines.map((line, i) => {
     if (line.length > 4000) return line;
     const lower = lines[i + 1] ?? "";
     const upper = LOWER.test(lower) ? UPPER.exec(line) : null;
@@ -93,7 +96,33 @@ export function plainPrompts(lines: readonly string[]): readonly string[] {
     if (zsh !== undefined && hosts.has(zsh)) return `${zsh}:~# ${line.slice(zsh.length + 2)}`;
     return (prompts.size === 0 ? undefined : plainOf(line, prompts)) ?? line.replace(CLOCK, "").replace(COUNTED, "$1:$2$3");
   });
+  return wholeCommands(plain, lines);
 }
+
+/**
+ * The lines with commands in one piece: those that a window cut at its edge, which other lines fill as well, and those of which a mail has the end on the next line,
+ * as a quote that is not closed or a pipe into nothing tells. `given`: as they were shown.
+ */
+function wholeCommands(plain: string[], given: readonly string[]): readonly string[] {
+  const widest = given.reduce((most, line) => Math.max(most, line.length), 0);
+  const full = given.filter((line) => line.length === widest).length;
+  const width = widest <= 1000 && full >= (isWindowWidth(widest) ? 2 : 4) ? widest : -1;
+  for (let i = 0; i < plain.length; i++) {
+    const command = plain[i] ?? "";
+    if (command.length > 1000 || (given[i]?.length !== width && !isOpen(command)) || !isPromptLine(command)) continue;
+    if (![command, command + (plain[i + 1] ?? "")].some((one) => isKnown(withoutPrompt(one)))) continue;
+    for (let next = i + 1; next < i + 8 && (given[next - 1]?.length === width || isOpen(plain[i] ?? "")); next++) {
+      const rest = plain[next] ?? "";
+      if (rest.trim() === "" || isPromptLine(rest) || signOf(rest) !== undefined || logSignOf(rest) !== undefined) break;
+      plain[i] += given[next - 1]?.length === width ? rest : ` ${rest.trim()}`;
+      plain[next] = "";
+    }
+  }
+  return plain;
+}
+/** A pipe at the end, or one quote too few; nothing shorter is wrapped. */
+const isOpen = (command: string): boolean =>
+  command.length > 50 && (/(?:\||&&)$/.test(command) || ['"', "'"].some((quote) => command.split(quote).length % 2 === 0));
 
 function zshHosts(lines: readonly string[]): ReadonlySet<string> {
   const counts = new Map<string, Set<string>>();

@@ -24,9 +24,13 @@ const ANNOUNCEMENT = /^(?:I|[Ww]e|Here|This|These|Then|After|But|And|So|My|Our) 
 /** "Any idea?", "What am I missing here?" */
 const QUESTION = /^[A-Z][\w',/ -]{3,200}\?$/;
 
+/** What stands below a mail. */
+const SIGN_OFF = /^(?:(?:[Mm]any )?[Tt]hanks|[Tt]hank you|[Tt]hx|[Cc]heers|(?:[Kk]ind |[Bb]est )?[Rr]egards|[Gg]reetings)(?:[ ,.!][^:=|]{0,60})?$/;
+
 /** True for a line that people wrote, not a program. */
 export const isSentence = (line: string): boolean =>
   line.length < 4000 &&
   (ANNOUNCEMENT.test(line) ||
     QUESTION.test(line) ||
+    SIGN_OFF.test(line) ||
     (/^(?:[A-Z]|[\w']+ )[^:=|]{20,}$/.test(line) ? wordsIn(line) > 1 : /^(?:#{1,6} |\*\*)[A-Z]|\p{Script=Han}{6}/u.test(line)));

@@ -23,6 +23,8 @@ const all = (margin: (i: number) => string): string => SESSION.map((line, i) => 
 describe("what stands in front of every line", () => {
   test.each<[string, string]>([
     ["numbers", all((i) => `${String(i + 1).padStart(6)}\t`)],
+    ["numbers and a blank", all((i) => `${i + 1} `)],
+    ["numbers and nothing between", all((i) => `${i + 9}`)],
     ["an editor's numbers", all((i) => `${String(i + 1).padStart(3)} | `)],
     ["numbers of grep", all((i) => `${i + 1}:`)],
     ["a job of GitHub", all((i) => `2026-11-20T09:30:00.${1230000 + i}Z `)],
@@ -137,4 +139,27 @@ test("a text in UTF-16, whichever byte comes first, and with its mark lost", () 
     text,
   ]);
   expect(decodeText(Buffer.from("plain\0text with a zero"))).toBe("plain\0text with a zero");
+});
+
+describe("blocks of other pages", () => {
+  const RULES = "0:\tfrom all lookup local\n32766:\tfrom all lookup main";
+  const TIME =
+    "MS Name/IP address         Stratum Poll Reach LastRx Last sample\n=====================================================================\n^? 10.32.0.1                     0  10     0   11d   +4211ms[+4211ms] +/-   22ms";
+  const indented = (text: string): string => text.replaceAll(/^/gm, "    ");
+  test.each([
+    ["AsciiDoc", `.ip rule\n----\n${RULES}\n----\n\n[source,console]\n.chronyc sources\n....\n${TIME}\n....\n`],
+    ["reStructuredText", `ip rule\n-------\n\n::\n\n${indented(RULES)}\n\nchronyc sources\n---------------\n\n.. code-block:: console\n\n${indented(TIME)}\n`],
+  ])("%s", (_, text) => {
+    expect(readTranscript(text, "x.txt").outputs.map((output) => [output.command, output.text.trim().split("\n").length])).toEqual([
+      ["ip rule", 2],
+      ["chronyc sources", 3],
+    ]);
+  });
+  test("a list of files with a dot in front is none", () => {
+    const text = "# ls -a\n.bashrc\n.profile\n# ip rule\n0:\tfrom all lookup local\n";
+    expect(readTranscript(text, "x.txt").outputs.map(({ command, text: printed }) => [command, printed.trim()])).toEqual([
+      ["ls -a", ".bashrc\n.profile"],
+      ["ip rule", "0:\tfrom all lookup local"],
+    ]);
+  });
 });

@@ -35,7 +35,45 @@ describe("what a script printed, in an answer of JSON", () => {
       "Ansible, in a loop",
       `changed: [n1] => (item=ip route) => ${JSON.stringify({ cmd: "ip route", stdout: ROUTE })}\nchanged: [n1] => (item=ip rule) => ${JSON.stringify({ cmd: "ip rule", stdout: RULE })}\n`,
     ],
+    [
+      "Ansible's callback in JSON",
+      JSON.stringify({
+        plays: [
+          {
+            tasks: [
+              { hosts: { n1: { results: [{ cmd: ["ip", "route"], stdout: ROUTE }] } } },
+              { hosts: { n1: { cmd: "ip rule", stdout_lines: [RULE.trim()] } } },
+            ],
+          },
+        ],
+      }),
+    ],
+    [
+      "what Ansible shows of an earlier task, whose name or text tells the command",
+      `TASK [ip route] ***\nok: [n1] => {\n    "out.stdout_lines": [\n        "${ROUTE.trim()}"\n    ]\n}\n\nTASK [debug] ***\nok: [n1] => {\n    "out.stdout": ${JSON.stringify(RULE)}\n}\n`,
+    ],
+    ["a text of JSON", JSON.stringify(`# ip route\n${ROUTE}# ip rule\n${RULE}`)],
+    ["the same without its quotes", JSON.stringify(`# ip route\n${ROUTE}# ip rule\n${RULE}`).slice(1, -1)],
+    ["a log of it", JSON.stringify({ log: `# ip route\n${ROUTE}# ip rule\n${RULE}` })],
+    ["bytes of Python", `>>> b'# ip route\\n${ROUTE.trim()}\\n# ip rule\\n${RULE.trim().replace("\t", "\\t")}\\n'`.slice(4)],
   ])("%s", (_, text) => expect(read(text)).toEqual(BOTH));
+
+  test("each output on a line of its own", () => {
+    expect(read(`$ ip route\n"${ROUTE.trim()}\\n10.0.0.0/24 dev eth0 scope link\\n"\n$ ip rule\n${RULE.trim()}\n`)).toEqual([
+      ["ip route", `${ROUTE.trim()}\n10.0.0.0/24 dev eth0 scope link`],
+      ["ip rule", RULE.trim()],
+    ]);
+  });
+
+  test("what somebody asks for with such a sign is no text", () => {
+    const asked = `kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name}{"\\n"}{.spec.podCIDR}{"\\n"}{end}'`;
+    expect(read(`$ ${asked}\nwk-1\n10.244.1.0/24\n`)).toEqual([[asked, "wk-1\n10.244.1.0/24"]]);
+  });
+
+  test("a command in a pod", () => {
+    const asked = "kubectl exec cart-0 -- ss -ltn";
+    expect(read(JSON.stringify([{ cmd: asked, stdout: "LISTEN 0 128 *:80 *:*\n" }]))).toEqual([[asked, "LISTEN 0 128 *:80 *:*"]]);
+  });
 
   test("Azure's answer to one command", () => {
     const answer = JSON.stringify({ value: [{ code: "ProvisioningState/succeeded", message: `Enable succeeded: \n[stdout]\n${ROUTE}\n[stderr]\n` }] }, null, 2);

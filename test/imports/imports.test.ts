@@ -418,6 +418,7 @@ $ ip rule
       ["iptables-save", "*filter\n# Completed on Sat Nov 21\n# this is a remark\nCOMMIT"],
     ]);
     expect(() => read("Hello: nothing works.\nip is bad\n")).toThrow(/paste\.txt: netcheck found no output of a command that it knows in it/);
+    expect(() => read(" \n\n")).toThrow(/^paste\.txt: there is nothing in it$/);
   });
 });
 

@@ -15,6 +15,25 @@ const ROUTES = ["default via 10.9.0.1 dev ens5", "10.9.0.0/24 dev ens5 proto ker
 const PROSE = "Since the upgrade the pods of this node cannot be reached, and I do not know why.";
 
 describe("outputs that no command names", () => {
+  const DESCRIBED = [
+    "Name:             cart-0",
+    "Namespace:        shop",
+    "Node:             wk-2/10.61.4.22",
+    "Status:           Running",
+    "IP:               10.244.1.7",
+  ];
+  test.each([
+    ["a pod", DESCRIBED, "kubectl describe pod"],
+    ["a node", ["Name:               wk-2", "Roles:              <none>", "Unschedulable:      false"], "kubectl describe node"],
+    ["a journal for export", ["__CURSOR=s=2f1d0c;i=1a2b", "__REALTIME_TIMESTAMP=1763632331612345", "MESSAGE=eth0: Lost carrier"], "journalctl -o export"],
+  ])("%s as it is described", (_, lines, command) => {
+    expect(outputsOf([PROSE, "", ...lines])).toEqual([[command, ...lines.map((line, i) => `${i + 3}: ${line}`)]]);
+  });
+  test.each([
+    ["a service", ["Name:              kube-dns", "Namespace:         kube-system", "Selector:          k8s-app=kube-dns", "Type:              ClusterIP"]],
+    ["an answer of nslookup", ["Name:   kubernetes.default", "Address: 10.96.0.1"]],
+  ])("%s is neither", (_, lines) => expect(outputsOf([PROSE, "", ...lines])).toEqual([]));
+
   test.each([
     ["a link", [LINK], "ip addr"],
     ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
