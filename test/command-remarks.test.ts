@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { commandLine } from "../functions/facts/command.ts";
+import { commandLine, searchOf } from "../functions/facts/command.ts";
+import { pipeOf } from "../functions/facts/pipe.ts";
 
 test.each([
   ["date; ethtool -S eth0 | grep exceeded", ["ethtool", "-S", "eth0"], true],
@@ -40,4 +41,20 @@ test.each([
   ["tsh ssh --cluster=eu root@node1 'ip rule'", ["ip", "rule"], false],
 ])("what stands before a command on its line is looked past: %s", (text, argv, filtered) => {
   expect(commandLine(text)).toMatchObject({ argv, filtered });
+});
+
+test.each([
+  ["ssh n1 'ip route | grep 169.254'", "grep 169.254", "169.254"],
+  ['ssh -t core@n1 "sudo iptables-save | grep KUBE-FIREWALL"', "grep KUBE-FIREWALL", "KUBE-FIREWALL"],
+  ["sudo sh -c 'ss -tan | grep -c CLOSE-WAIT'", "grep -c CLOSE-WAIT", undefined],
+  ['ansible n1 -m shell -a "ip rule | grep 30400"', "grep 30400", "30400"],
+  ["kubectl debug node/n1 -it --image=busybox -- chroot /host sh -c 'ip rule | head'", "head", undefined],
+  // the pipe of this machine gets what is left of the other one's
+  ["ssh n1 'ip route | grep 10.0' | wc -l", "wc -l", undefined],
+  ["ssh n1 cat /var/log/x | grep 'a | b'", "grep a | b", "a | b"],
+  ["grep 'a | b' /var/log/messages", "", undefined],
+  ["ssh n1 'ip route'", "", undefined],
+])("the pipe of %s", (command, pipe, search) => {
+  expect(pipeOf(command)).toBe(pipe);
+  expect(searchOf(command)).toBe(search);
 });

@@ -201,3 +201,8 @@ test("a message of the kernel is at least as old as the newest one is later", ()
   expect(read("conntrack-usage", output("dmesg", log)).complaints).toMatchObject([{ later: 9000.5 }]);
   expect(read("conntrack-usage", output("dmesg", log), output("cat /proc/uptime", "9200.0 1.0\n")).complaints).toMatchObject([{ age: 9100, later: 9000.5 }]);
 });
+
+test("of sockets that were counted twice the second number tells how it is", () => {
+  const { rows } = read("socket-count", ...twice("ss -tn state close-wait | wc -l", "901\n", "41\n"));
+  expect(rows).toMatchObject([{ state: "CLOSE-WAIT", count: 41, output: 1 }]);
+});

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { captureOf } from "../functions/facts/capture.ts";
-import { toldByDate } from "../functions/facts/date-output.ts";
+import { toldByDate, zoneTold } from "../functions/facts/date-output.ts";
 
 describe("the time of a capture by its output of date", () => {
   it.each([
@@ -12,6 +12,11 @@ describe("the time of a capture by its output of date", () => {
     [
       "timedatectl",
       "               Local time: Sun 2026-11-22 02:18:41 UTC\n           Universal time: Sun 2026-11-22 02:18:41 UTC\n",
+      "2026-11-22T02:18:41.000Z",
+    ],
+    [
+      "curl -s localhost:10256/healthz",
+      '{"lastUpdated": "2026-11-22 02:18:40.1 +0000 UTC m=+81.1","currentTime": "2026-11-22 02:18:41.330122 +0000 UTC m=+82.3"}',
       "2026-11-22T02:18:41.000Z",
     ],
     ["sudo timedatectl status", "      Local time: Sun 2026-11-22 02:18:41 UTC\n", "2026-11-22T02:18:41.000Z"],
@@ -39,4 +44,25 @@ describe("the time of a capture by its output of date", () => {
     expect(captureOf(index, texts).startedAt).toBe("2026-11-22T02:18:41.000Z");
     expect(captureOf({ ...index, startedAt: "2026-11-20T00:00:00Z" }, texts).startedAt).toBe("2026-11-20T00:00:00Z");
   });
+});
+
+describe("the zone of the node's clock", () => {
+  const startedAt = "2026-11-22T20:41:07Z";
+  it.each([
+    ["timedatectl", "               Local time: Sun 2026-11-22 21:41:08 CET\n                Time zone: Europe/Berlin (CET, +0100)\n", 3600],
+    ["timedatectl status", "                Time zone: America/Sao_Paulo (-03, -0300)\n", -10_800],
+    ["date", "Mon Nov 23 04:41:09 CST 2026\n", 28_800],
+    ["date", "Sun Nov 22 14:41:07 CST 2026\n", -21_600],
+    ["date", "Sun Nov 22 03:41:30 PM EST 2026\n", -18_000],
+    ["date", "Mon 23 Nov 2026 02:11:10 AM +0530\n", 19_800],
+    ["date -R", "Sun, 22 Nov 2026 21:41:07 +0100\n", 3600],
+    ["date --iso-8601=seconds", "2026-11-22T12:41:07-08:00\n", -28_800],
+    ["date", "Sun Nov 22 20:41:07 UTC 2026\n", 0],
+  ])("%s: %s", (command, text, east) => expect(zoneTold([{ command, text }], startedAt)).toBe(east));
+  it.each([
+    ["date -u", "Sun Nov 22 20:41:07 UTC 2026\n"],
+    ["date", "Sun Nov 22 21:55:07 CET 2026\n"],
+    ["date", "Fri Nov 20 21:41:07 CET 2026\n"],
+    ["kubectl exec web-0 -- date", "Sun Nov 22 21:41:07 CET 2026\n"],
+  ])("is not told: %s: %s", (command, text) => expect(zoneTold([{ command, text }], startedAt)).toBeUndefined());
 });

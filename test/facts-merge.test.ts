@@ -143,6 +143,35 @@ describe("module", () => {
   });
 });
 
+describe("link", () => {
+  const alone = {
+    command: "ip link show flannel.1",
+    text: "5: flannel.1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UNKNOWN mode DEFAULT group default \n    link/ether 8e:8f:a1:b5:44:c1 brd ff:ff:ff:ff:ff:ff\n",
+  };
+
+  test("a listing of one interface adds what a brief list of all leaves out", () => {
+    const states = { command: "ip -br addr", text: "lo               UNKNOWN        127.0.0.1/8\nflannel.1        UNKNOWN        10.244.2.0/32\n" };
+    for (const { value } of [read("link", states, alone), read("link", alone, states)])
+      expect(plain(value.rows)).toEqual(expect.arrayContaining([expect.objectContaining({ interface: "flannel.1", mac: "8e:8f:a1:b5:44:c1", mtu: 1450 })]));
+    const brief = { command: "ip -br link", text: "flannel.1        UNKNOWN        8e:8f:a1:b5:44:c1 <BROADCAST,MULTICAST,UP,LOWER_UP> \n" };
+    expect(read("link", brief, alone)).toMatchObject({ complete: true, value: { rows: [{ interface: "flannel.1", mtu: 1450 }] } });
+  });
+
+  test("where it was switched in between, the later listing is right", () => {
+    const down = { ...alone, text: alone.text.replace("<BROADCAST,MULTICAST,UP,LOWER_UP>", "<BROADCAST,MULTICAST>").replace("state UNKNOWN", "state DOWN") };
+    const brief = { command: "ip -br link", text: "flannel.1        UNKNOWN        8e:8f:a1:b5:44:c1 <BROADCAST,MULTICAST,UP,LOWER_UP> \n" };
+    expect(read("link", down, brief).value.rows).toMatchObject([{ interface: "flannel.1", up: true, mtu: 1450 }]);
+    expect(read("link", brief, down).value.rows).toMatchObject([{ interface: "flannel.1", up: false, mtu: 1450 }]);
+  });
+
+  test("it takes nothing from the list of all that it does not have itself", () => {
+    const whole = { command: "ip -d link", text: fixture("link/cilium-details") };
+    const [first] = read("link", whole).value.rows;
+    const brief = { command: `ip -br link show ${first.interface}`, text: `${first.interface}  UP  02:00:00:00:00:01 <UP>\n` };
+    expect(read("link", whole, brief).value.rows).toContainEqual(first);
+  });
+});
+
 describe("bridge, fdb", () => {
   test("brctl adds ids and empty bridges to what `bridge link` tells, and no port twice", () => {
     const link = { command: "bridge -d -j link show", text: fixture("bridge/link-json-details") };

@@ -72,6 +72,17 @@ test.each([
   expect(whole(`iptables-save | ${filter}`, FORWARD)).toEqual([]);
 });
 
+test("a search that finds the chain's own line shows it, and one of the same name begins the next table", () => {
+  const text = `:FORWARD ACCEPT [0:0]\n:FORWARD DROP [5:300]\n:KUBE-FORWARD - [0:0]\n${FORWARD}`;
+  const { chains, rows } = read("iptables", { command: "iptables-save | grep FORWARD", text }).value;
+  expect(chains).toMatchObject([
+    { name: "FORWARD", table: "unknown", policy: "ACCEPT", rules: 0, complete: true },
+    { name: "FORWARD", table: "filter", policy: "DROP", rules: 2, complete: true },
+    { name: "KUBE-FORWARD", table: "filter", complete: true },
+  ]);
+  expect(rows.map((row: { table: string; chain: string }) => `${row.table} ${row.chain}`)).toEqual(["filter FORWARD", "filter FORWARD", "filter KUBE-FORWARD"]);
+});
+
 test("a list does not name the chain in front of each rule", () => {
   const list = "Chain FORWARD (policy ACCEPT)\ntarget     prot opt source               destination\nKUBE-FORWARD  all  --  anywhere             anywhere\n";
   expect(whole("iptables -L | grep FORWARD", list)).toEqual([]);

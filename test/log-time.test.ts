@@ -183,8 +183,27 @@ describe("a capture that was made in another zone", () => {
     expect(read(startedAt, "cat /var/log/messages", syslog, "kernel-log")).toBe(age);
     expect(read(startedAt, "journalctl -u kubelet", kubelet, "agent-log")).toBe(age);
   });
+  test("the node says in which zone it is, whatever the collector noted", () => {
+    const outputs = [
+      { command: "dmesg -T", file: "x", startMs: 0 },
+      { command: "timedatectl", file: "y", startMs: 0 },
+    ];
+    const index = { schema: "netcheck.capture/1" as const, target: { name: "node1" }, startedAt: "2026-11-20T19:52:28Z", outputs };
+    const status = "               Local time: Sat 2026-11-21 03:52:29 CST\n                Time zone: Asia/Shanghai (CST, +0800)\n";
+    const capture = captureOf(index, (file) => ({ text: file === "x" ? ctime : status, truncated: false }));
+    expect(readFacts(capture).readings.get("kernel-log")?.value).toMatchObject({ rows: [{ age: 60 }] });
+    for (const command of ["journalctl -k --utc", "TZ=UTC dmesg -T"]) {
+      const asked = { ...capture, startedAt: "2026-11-21T03:52:28Z", outputs: capture.outputs.map((one, i) => (i === 0 ? { ...one, command } : one)) };
+      expect(readFacts(asked).readings.get("kernel-log")?.value).toMatchObject({ rows: [{ age: 60 }] });
+    }
+  });
   test("stamps that would be of the future are of a node in UTC, whose collector is elsewhere", () =>
     expect(read("2026-11-20T22:52:28-05:00", "cat /var/log/messages", syslog, "kernel-log")).toBe(60));
+  test("of a zone ahead that nothing tells, the lines before the newest count from it", () => {
+    const lines = ctime + ctime.replace("03:51:28", "04:51:28");
+    expect(read("2026-11-20T20:52:28Z", "dmesg -T", lines, "kernel-log")).toBe(3600);
+    expect(read("2026-11-21T04:50:28Z", "dmesg -T", lines, "kernel-log")).toBe(3540);
+  });
   test("what a container stamps is in UTC", () =>
     expect(read("2026-11-21T04:52:28+01:00", "kubectl logs kube-proxy-x7k2p", klog, "agent-log")).toBeCloseTo(59.9, 3));
   test("a zone that the line names stays", () =>

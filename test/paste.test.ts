@@ -75,6 +75,17 @@ test("lines that a window cut are put together, and keep their numbers", () => {
   expect(gone(soft, 2)).toContain(`${first}360\n\n10.0.0.0/24 dev eth0\n`);
 });
 
+test("a word that is longer than a line does not say how long a line is", () => {
+  const lines = [
+    "PROCESS ONE, which was started with many words that have no room here at",
+    "--a-word-that-is-longer-than-any-line-of-the-window-in-which-it-was-shown-by-the-program",
+    "all, and ends.",
+  ];
+  expect(gone(`${lines.join("\n")}\n`, 2, 3)).toContain(`${lines.join(" ")}\n\n\n`);
+  // a brace alone closes what stands above it
+  for (const text of gone(`${"x".repeat(70)} ${"y".repeat(9)}\n}\n`, 2)) expect(text).not.toContain(" }");
+});
+
 test("lines of a table that are all of one length are no cut ones", () => {
   const row = (name: string) => `${name.padEnd(72)}eth0`;
   const table = [row("Address"), row("gateway"), row("10.0.0.7")].join("\n");

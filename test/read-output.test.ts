@@ -101,3 +101,14 @@ test("the time that a script wrote over an output is no line of it", () => {
     expect(read("rule", "ip rule", `${time}\n${rule}`)).toMatchObject({ complete: true, value: { rows: [{ line: 2 }] } });
   expect(read("rule", "ip -j rule", '2024-11-26 14:21:40\n[{"priority":0,"src":"all","table":"local"}]\n').value?.rows).toHaveLength(1);
 });
+
+test("a script that a shell was given as one word is read as a person types it, pipes and all", () => {
+  const counted = (command: string | string[]) => {
+    const index = { schema: "netcheck.capture/1" as const, target: { name: "n1" }, outputs: [{ command, file: "a.txt" }] };
+    const capture = captureOf(index, () => ({ text: "26358\n", truncated: false }));
+    return readFacts(capture, new Set(["socket-count"])).readings.get("socket-count")?.value;
+  };
+  const found = { rows: [{ state: "CLOSE-WAIT", count: 26_358 }] };
+  expect(counted(["sh", "-c", "ss -tn state close-wait | wc -l"])).toMatchObject(found);
+  expect(counted(["chroot", "/host", "/bin/bash", "-lc", "ss -tn state close-wait | wc -l"])).toMatchObject(found);
+});

@@ -33,7 +33,7 @@ const Conflict = z.object({
 });
 const AddressConflict = z.object({
   rows: z.array(Conflict),
-  /** Running pods of different nodes that one list shows with one address, those of an address behind each other. */
+  /** Running pods that one list shows with one address, which is not that of their node; those of an address behind each other. */
   pods: z.array(z.object({ line: z.int(), address: z.string(), name: z.string(), node: z.string() })),
 });
 type AddressConflict = z.infer<typeof AddressConflict>;
@@ -124,10 +124,17 @@ export const addressConflict = defineDerivedFact({
 const OF_THE_HOST =
   /^(?:kube-(?:proxy|apiserver|controller-manager|scheduler|flannel|router|vip)|etcd|calico-(?:node|typha)|canal|cilium|aws-node|weave-net|(?:.{0,60}-)?node-exporter|csi-)/;
 
+/** Those of them that always have it: `csi-attacher-0` and others have addresses of their own. */
+const SURELY_OF_THE_HOST =
+  /^(?:kube-(?:proxy|apiserver|controller-manager|scheduler|flannel|router)|etcd|calico-node|canal|rke2-canal|cilium|aws-node|weave-net)-/;
+
 /** Addresses that every node has for itself: loopback, and link-local. */
 const OF_EACH_NODE = /^(?:127\.|169\.254\.|::1$|fe[89ab][0-9a-f]:)/i;
 
-/** Pairs of pods that cannot have the same address: both run, each on a node of its own, and the one list shows nothing twice, as `--watch` does. */
+/**
+ * Pairs of pods that cannot have the same address: both run, each on a node of its own, and the one list shows nothing twice, as `--watch` does. On one node
+ * pods share the node's address: there the list must show which that is.
+ */
 function twins(pods: NonNullable<Sources["cluster-pod"]>["rows"]): AddressConflict["pods"] {
   const lists = Map.groupBy(pods, (pod) => placed(pod).output);
   return [...lists.values()].flatMap((list) => {
@@ -142,7 +149,8 @@ function twins(pods: NonNullable<Sources["cluster-pod"]>["rows"]): AddressConfli
       const isPair =
         !OF_EACH_NODE.test(address) &&
         running.length === 2 &&
-        new Set(running.map(({ node }) => node)).size === 2 &&
+        (new Set(running.map(({ node }) => node)).size === 2 ||
+          list.some((pod) => SURELY_OF_THE_HOST.test(pod.name) && pod.node === running[0]?.node && pod.address !== undefined && pod.address !== address)) &&
         !own.some(({ name }) => OF_THE_HOST.test(name));
       return isPair ? running.map((pod) => ({ ...placed(pod), address, name: pod.name, node: pod.node as string })) : [];
     });

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { verboseEntries } from "./journal-verbose.ts";
-import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
+import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
+import { asInteger, asString, type JsonElement } from "./json.ts";
 import { isLogStore, storedLines } from "./log-export.ts";
 import { readMessage } from "./log-message.ts";
 import { NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
@@ -90,7 +90,7 @@ export const agentLog = defineFact<AgentLog>({
   answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr) || KUBEADM_ERROR.test(stderr),
   parse({ text, stderr, argv, view, startedAt, zone, live, timed, truncated }) {
     const unparsed = new UnparsedLines();
-    const entries = view.format === "journal-json" ? jsonElements(text, unparsed) : view.format === "journal-verbose" ? verboseEntries(text) : undefined;
+    const entries = journalEntries(view.format, text, unparsed);
     const printed =
       view.format === "store"
         ? readStored(storedLines(text, unparsed))
@@ -161,7 +161,7 @@ function distinct(rows: readonly Message[]): Message[] {
 /** The journal without the kernel's part, container logs, and log files, in every spelling. */
 function recognize(argv: readonly string[]): View | undefined {
   const [program] = argv;
-  const view = (format: string, complete: boolean, what: string): View => ({ format, complete, scope: what, rank: /^journal-[jv]/.test(format) ? 2 : 1 });
+  const view = (format: string, complete: boolean, what: string): View => ({ format, complete, scope: what, rank: /^journal-[jve]/.test(format) ? 2 : 1 });
   if (program === "journalctl") {
     if (
       argv.some((word) =>
@@ -171,10 +171,11 @@ function recognize(argv: readonly string[]): View | undefined {
       return undefined;
     if (ofEarlierBoot(argv)) return undefined;
     const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
-    if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json|json-pretty|verbose)$/.test(output)) return undefined;
+    const fields = STRUCTURED.test(output);
+    if (!fields && !/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat)$/.test(output)) return undefined;
     // the newest lines are what this fact is about: a number of lines or a time to begin with is no cut
     const part = argv.some((word) => /^(?:-[pgUr]|-[a-z]*r|--(?:until|priority|grep|reverse|case-sensitive)|-b\d)/.test(word));
-    const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : output === "cat" ? "cat" : "journal";
+    const format = fields ? structured(output) : output === "cat" ? "cat" : "journal";
     return view(format, !part, `journal ${journalUnits(argv).join(" ")}`.trim());
   }
   if (isLogStore(argv)) return view("store", false, argv.slice(0, 40).join(" ").slice(0, 200));
@@ -261,6 +262,15 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       unparsed.add(line, content);
       continue;
     }
+    // wrapped right behind what klog begins with
+    const torn = open !== undefined && open.last === line - 1 && HEAD_ALONE.test(open.row.message) && SOURCE.test(content) ? open : undefined;
+    const whole = torn === undefined ? undefined : readMessage(`${torn.first} ${content}`, format);
+    if (torn !== undefined && whole !== undefined && whole !== "kernel") {
+      const { prefixed: _, joins: __, ...fields } = whole;
+      Object.assign(torn.row, fields, { unit: fields.unit || torn.row.unit, text: `${torn.first}\n${content}` });
+      open = { ...torn, last: line, width: content.length };
+      continue;
+    }
     const pod = format === "stern" ? STERN_PREFIX.exec(content) : null;
     const path = pod ?? PATH_PREFIX.exec(content) ?? NUMBER_PREFIX.exec(content);
     const pathUnit = pod !== null ? unitOf(pod[2] as string) : path === null ? undefined : path[1] === undefined ? "" : unitOfPath(path[1]);
@@ -290,6 +300,10 @@ function readText(text: string, argv: readonly string[], format: string, unparse
   }
   return { messages, headers };
 }
+
+/** Level, time and thread of klog, and what must follow: file and line of the program. */
+const HEAD_ALONE = /^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}(?: {1,8}\d{1,10})?$/;
+const SOURCE = /^ {0,8}(?:\d{1,10} {1,4})?[\w.-]{1,100}\.go:\d{1,6}\] /;
 
 /** The columns of the window in which all of a text was shown, if it fills the window and has no longer line. */
 function windowOf(text: string): number | undefined {

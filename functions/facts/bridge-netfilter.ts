@@ -88,6 +88,7 @@ interface Sources {
   readonly module?: {
     rows: readonly (Row & { name: string; size?: number; usedBy: readonly string[]; builtin: boolean })[];
     missing: readonly (Row & { name: string })[];
+    sought?: readonly (Row & { name: string })[];
   };
   readonly os?: { kernels: readonly { release: string }[] };
   readonly iptables?: Iptables;
@@ -112,6 +113,9 @@ const CNI_BRIDGE = /^(?:cni\d{1,3}|cnio\d{1,3}|cbr\d{1,3}|kube-bridge|cni-podman
 const FLANNEL = /Failed to check br_netfilter\b/;
 /** k3s, rke2: Failed to set sysctl: open /proc/…: no such file or directory; kube-proxy: Missing br-netfilter module or unset sysctl br-nf-call-iptables */
 const NOT_FOUND = /bridge-nf-call-iptables.{0,40}: no such file or directory|missing br-netfilter module or unset sysctl/i;
+/** Ubuntu, Debian, RHEL and its kin, Amazon Linux, Fedora, SUSE, as `uname -r` tells: "5.15.0-105-generic", "6.1.0-28-cloud-amd64", "5.14.0-427.42.1.el9_4.x86_64". */
+const MODULAR =
+  /^\d[\d.]{2,20}-\d{1,4}-(?:generic|aws|azure|gcp|gke|oracle|lowlatency)$|-\d{1,4}-(?:rt-|cloud-)?(?:amd64|arm64)$|\.(?:el[7-9]|el10|fc\d{2})[\w.]{0,30}$|\.amzn2(?:023)?\.|^\d[\d.]{2,20}-[\d.]{1,30}-default$/;
 /** kubeadm, of what it does behind its checks. */
 const WENT_ON = /initialized successfully|has joined the cluster|^\[(?:certs|kubelet-start|control-plane|addons)\]/;
 /** kube-proxy in nftables mode: "meta l4proto udp dnat to 10.244.1.5:53" in its tables "kube-proxy"; "dnat to [fd00:1::5]:53" in that of IPv6. */
@@ -199,6 +203,11 @@ function switchesOfModule(sources: Sources): BridgeNetfilter["switches"] {
     switches.push({ ...placed(missing), state: "absent", by: "module", ...own });
   if (switches.length === 0 && module !== undefined && !isOld(sources.os?.kernels[0]?.release))
     switches.push({ ...placed(module), state: "absent", by: "module", ...own });
+  // somebody looked for it alone: in the kernels of these distributions it is never built in
+  const sought = sources.module?.sought?.find((row) => row.name === "br_netfilter");
+  const release = sources.os?.kernels[0]?.release;
+  if (switches.length === 0 && sought !== undefined && !isOld(release) && MODULAR.test(release ?? ""))
+    switches.push({ ...placed(sought), state: "absent", by: "module", ...own });
   for (const row of sources["agent-log"]?.rows ?? []) {
     const fatal = FLANNEL.test(row.message);
     if (fatal || NOT_FOUND.test(row.message)) switches.push({ ...placed(row), state: "absent", by: "log", fatal, ...present({ age: row.age }) });

@@ -9,6 +9,7 @@ import { combine, ranked } from "./parts.ts";
  *
  *     3: veth05420679@cni0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 master cni0 state forwarding priority 32 cost 2
  *     cni0    8000.0a5864603601  no  veth05420679
+ *     veth05420679  veth1e6a7f31                              (ls /sys/class/net/cni0/brif)
  */
 const Port = z.object({
   line: z.int(),
@@ -51,6 +52,10 @@ const BRCTL_HEADER = /^bridge name\s+bridge id\s+STP enabled\s+interfaces$/;
 const BRCTL = /^([^\s:]{1,15})\s+([0-9a-f]{4}\.[0-9a-fxX*]{12}|<redacted>|\[REDACTED\])\s+(yes|no)(?:\s+([^\s:]{1,31}))?$/;
 const BRCTL_MORE = /^([A-Za-z0-9_][^\s:]{0,30})$/;
 
+/** The kernel's own list of the ports of one bridge. */
+const BRIF = /^\/sys\/(?:class|devices\/virtual)\/net\/([\w.-]{1,15})\/brif\/?$/;
+const BRIF_LINK = /\s([\w.-]{1,15}) -> \S{1,300}$/;
+
 export const bridge = defineFact({
   id: "bridge",
   title: "Linux bridges and their ports",
@@ -59,6 +64,11 @@ export const bridge = defineFact({
     if (argv[0] === "brctl") {
       if (argv[1] !== "show") return undefined;
       return { format: "brctl", complete: argv.length === 2, scope: "brctl", rank: 1 };
+    }
+    if (argv[0] === "ls") {
+      const folders = argv.slice(1).filter((word) => !word.startsWith("-"));
+      const name = BRIF.exec(folders[0] ?? "")?.[1];
+      return name === undefined || folders.length > 1 ? undefined : { format: "brif", complete: false, scope: name, rank: 0 };
     }
     // -n looks into another network namespace
     if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
@@ -72,6 +82,7 @@ export const bridge = defineFact({
   parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
     const whole = (): z.infer<typeof Listing>[] => (view.complete && truncated !== true && unparsed.count === 0 && text.trim() !== "" ? [{ line: 1 }] : []);
+    if (view.format === "brif") return unparsed.with({ ...readBrif(text, view.scope, unparsed), listings: [] });
     const ports: Port[] = view.format === "json" ? readJson(text, unparsed) : view.format === "text" ? readText(text, unparsed) : [];
     if (view.format === "brctl") return unparsed.with({ ...readBrctl(text, unparsed), listings: whole() });
     const bridges = ports.map((port) => Object.assign({ line: port.line, bridge: port.bridge }, "text" in port ? { text: port.text } : {}));
@@ -92,6 +103,18 @@ export const bridge = defineFact({
     };
   },
 });
+
+/** The names in the folder, some in a line; with `-l` each in front of what it points at. */
+function readBrif(text: string, name: string, unparsed: UnparsedLines): { ports: Port[]; bridges: Bridge[] } {
+  const ports: Port[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const found = content.startsWith("l") && content.includes(" -> ") ? [BRIF_LINK.exec(content)?.[1] ?? ""] : content.trim().split(/\s{1,80}/);
+    if (/^total \d/.test(content) || isPromptLine(content)) continue;
+    if (found.every((word) => BRCTL_MORE.test(word))) ports.push(...found.map((word) => ({ line, bridge: name, interface: word })));
+    else unparsed.add(line, content);
+  }
+  return { ports, bridges: ports.slice(0, 1).map(({ line }) => ({ line, bridge: name })) };
+}
 
 function readJson(text: string, unparsed: UnparsedLines): Port[] {
   const ports: Port[] = [];

@@ -67,6 +67,8 @@ const FRAMES =
   /^(?:Calico process is running\.|IPv[46] BGP status|No IPv[46] (?:peers found|address configured)\.|calico-node container is running\..{0,200}|Running felix version .{0,100}|IP: \S{1,45}\s+AS Number: .{0,60}|command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 // "None of the BGP backend processes (BIRD or GoBGP) are running.", "The BGP backend process (BIRD) is not running.", "Calico process is not running."
 const NOT_RUNNING = /(?:Calico process is not running|None of the BGP backend processes|BGP backend process(?:es)? .{0,40}not running)/;
+// a peer that does not listen on 179: "10.16.81.162.port.178", in BIRD "Node_10_16_81_162_port_178"
+const OTHER_PORT = /\.port\.\d{1,5}$/;
 const BIRD_FRAME = /^(?:0001 |1002-|2002-| {0,4})?(?:BIRD\s.{0,60}ready\.|name\s+proto\s+table\s+state\s.{0,60}|Access restricted)$/i;
 const BIRD_ROW =
   /^(?:1002-| {1,4})?([A-Za-z]\w{1,60})\s{1,40}(BGP|Static|Kernel|Device|Direct|Pipe|RPKI|OSPF|RIP|BFD)\s{1,20}(\S{1,40})\s{1,20}(up|start|down|stop|feed)\s{1,20}(\S{1,12}(?: \d\d:\d\d:\d\d(?:\.\d{1,3})?)?)(?:\s{1,40}(\S.{0,300}))?$/;
@@ -194,7 +196,7 @@ export const calicoNode = defineFact({
       }
       const cells = ROW.exec(raw)?.[1]
         ?.split("|")
-        .map((cell) => cell.trim());
+        .map((cell) => cell.trim().replace(OTHER_PORT, ""));
       if (cells?.length === 5 && readFamily(cells[0] as string, "ipv4") !== undefined) {
         peer = tablePeer(line, cells as [string, string, string, string, string]);
         value.peers.push(peer);
@@ -290,7 +292,7 @@ function tablePeer(line: number, [address, type, state, since, printed]: readonl
 function birdPeer(line: number, row: RegExpExecArray): Peer {
   const [, name, , , state, since, printed] = row as unknown as [string, string, string, string, string, string, string | undefined];
   const info = squeezed(printed ?? "");
-  const address = /_(\d{1,3}(?:_\d{1,3}){3})$/.exec(name)?.[1]?.replaceAll("_", ".");
+  const address = /_(\d{1,3}(?:_\d{1,3}){3})(?:_port_\d{1,5})?$/.exec(name)?.[1]?.replaceAll("_", ".");
   return { line, name, state, since, info, established: /^Established\b/.test(info), ...present({ address }) };
 }
 

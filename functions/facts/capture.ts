@@ -111,6 +111,20 @@ export interface Capture {
 }
 
 /**
+ * A script that a shell was given as one word, `["sh", "-c", "ss -tan | wc -l"]`, as a person types it: its pipes count. In front of the shell may stand what
+ * runs it (`chroot /host`).
+ */
+function asTyped(command: string | readonly string[]): string | readonly string[] {
+  if (typeof command === "string") return command;
+  const [shell = "", option = "", script = ""] = command.slice(-3);
+  if (!/^(?:\/(?:usr\/)?bin\/)?(?:ba|da|a|k)?sh$/.test(shell) || !/^-[a-z]{0,4}c$/.test(option)) return command;
+  const before = command.slice(0, -3);
+  const quote = ["'", '"'].find((one) => !script.includes(one));
+  if (before.length === 0) return script;
+  return quote === undefined ? command : [...before, "sh -c", `${quote}${script}${quote}`].join(" ");
+}
+
+/**
  * Puts a validated `capture.json` and the texts of its files together. `texts` answers for each file with its text and whether it was cut, or with nothing for a file
  * that is not there: its command counts as not collected, which is never the same as one that printed nothing.
  */
@@ -119,7 +133,8 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
   const startedAt = index.startedAt ?? earliest(index.outputs.map((output) => output.startedAt));
   const lost: { command: string; reason: string }[] = [];
   const outputs = index.outputs.flatMap((output) => {
-    const command = typeof output.command === "string" ? output.command : output.command.join(" ");
+    const given = asTyped(output.command);
+    const command = typeof given === "string" ? given : given.join(" ");
     // who writes a capture by hand and ran a command twice need not say so
     const question = asked(command);
     const nth = (seen.get(question) ?? 0) + 1;
@@ -133,7 +148,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     const { text, truncated } = read;
     const taken: Output = {
       command,
-      argv: typeof output.command === "string" ? undefined : output.command,
+      argv: typeof given === "string" ? undefined : given,
       file: output.file,
       text,
       exitCode: output.exitCode,

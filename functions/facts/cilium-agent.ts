@@ -71,6 +71,8 @@ const NO_API = /^(?:msg=|Error: )?"?Unable to contact k8s api-server\b/;
 const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
 const A_MINUTE = 30;
+/** Seconds after which an agent that is not ready is none that starts. */
+const STARTS = 900;
 // "…for cilium_policy_00421 map with file descriptor 33: the map is full, please consider resizing it", and of old "…for LB bpf map: You can resize it with …"
 const MAP_FULL = /[Uu]nable to update element for (?:cilium_)?(\S{1,100})(?: bpf)? map.{0,200}(?:the map is full|resize it with the flag)/;
 const NO_SPACE = /no space left on device|argument list too long/;
@@ -91,6 +93,7 @@ interface Sources {
   readonly "cilium-status"?: {
     components: readonly (Row & { name: string; value: string; state?: string })[];
     problems: readonly (Row & { message: string })[];
+    sizes?: readonly { name: string; entries: number }[];
   };
   readonly "cilium-map"?: {
     pressures: readonly (Row & { map: string; pressure: number })[];
@@ -100,7 +103,7 @@ interface Sources {
   readonly "bpf-map"?: { rows: readonly (Row & { id: number; type: string; name?: string; maxEntries?: number })[] };
   readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean })[] };
+  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean; unready?: number })[] };
   readonly "agent-log"?: {
     rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[];
     logs: readonly (Row & { unit: string; cut: boolean })[];
@@ -144,7 +147,8 @@ function placeOf(row: Row): Row {
   return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
 }
 
-const NOT_READY = /\b\d{1,6} pods of (?:DaemonSet|Deployment) \S{1,253} are not ready$/;
+/** "1 pods of DaemonSet cilium are not ready", as far as it was not wrapped. */
+const NOT_READY = /\b\d{1,6} pods of (?:DaemonSet|Deployment)\b/;
 
 function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures"] {
   if (status === undefined) return [];
@@ -199,12 +203,19 @@ function isBefore(row: Logged, good: Logged | undefined): boolean {
 /** The agent's own pod in a list of pods: the one on this node, or where nobody tells which that is, every one of them. */
 function crashing(sources: Sources): CiliumAgent["failures"] {
   const agents = (sources["cluster-pod"]?.rows ?? []).filter((row) => AGENT_POD.test(row.name) && row.own !== false);
-  const ends = (row: { status: string }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status);
+  // its probe asks the agent how it is; at its start that takes some minutes at most
+  const unready = (row: { unready?: number }): boolean => (row.unready ?? 0) >= STARTS;
+  const ends = (row: { status: string; unready?: number }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status) || unready(row);
   const own = agents.filter((row) => row.own === true);
   // of a list that was cut nobody tells whether the others run
   const meant = own.length > 0 || agents.some((row) => row.cut === true) ? own : agents;
   return meant.length > 0 && meant.every(ends)
-    ? meant.slice(0, 5).map((row) => ({ ...placeOf(row), kind: "crash" as const, wholeCluster: row.own !== true, message: `${row.name}: ${row.status}` }))
+    ? meant.slice(0, 5).map((row) => ({
+        ...placeOf(row),
+        kind: unready(row) ? ("unreachable" as const) : ("crash" as const),
+        wholeCluster: row.own !== true,
+        message: unready(row) ? `${row.name} runs and is not ready for ${Math.floor((row.unready ?? 0) / 60)} minutes` : `${row.name}: ${row.status}`,
+      }))
     : [];
 }
 
@@ -258,22 +269,44 @@ function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
     .map((row) => ({ ...placeOf(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
 }
 
-/** Entries that were counted, by the capacity that bpftool tells. */
+/** The maps that one listing of Cilium goes through. */
+const LISTED_TOGETHER: Readonly<Record<string, readonly string[]>> = {
+  cilium_ct4_global: ["cilium_ct4_global", "cilium_ct_any4_global", "cilium_ct6_global", "cilium_ct_any6_global"],
+  cilium_snat_v4_external: ["cilium_snat_v4_external", "cilium_snat_v6_external"],
+};
+
+/** What they hold, as the agent tells it: a map for each kind, and with IPv6 another one as large. */
+function sizeOf(name: string, status: Sources["cilium-status"]): number {
+  const wanted = name === "cilium_snat_v4_external" ? /^NAT$/ : name === "cilium_ct4_global" ? /^(?:Non-)?TCP connection tracking$/ : undefined;
+  const sum = (status?.sizes ?? []).filter((row) => wanted?.test(row.name) === true).reduce((all, row) => all + row.entries, 0);
+  return sum * ((status?.components ?? []).some((row) => row.name === "IPAM" && !row.value.includes("IPv6:")) ? 1 : 2);
+}
+
+/** Entries that were counted, by the capacity that bpftool tells, or the agent. */
 function counts(sources: Sources): CiliumAgent["maps"] {
-  const capacity = (name: string): number | undefined => {
+  const maxOf = (name: string): number | undefined => {
     // the kernel cuts names at 15 characters
     const rows = (sources["bpf-map"]?.rows ?? []).filter(
       (row) => row.name === name || (row.name !== undefined && row.name.length >= 15 && name.startsWith(row.name)),
     );
     return rows.length === 1 ? rows[0]?.maxEntries : undefined;
   };
-  const counted = (sources["cilium-map"]?.counts ?? []).map((row) => ({ row, name: COUNTED[row.map] ?? row.map, entries: row.entries }));
+  const together = (name: string): number | undefined => {
+    if (maxOf(name) === undefined) return sizeOf(name, sources["cilium-status"]) || undefined;
+    return (LISTED_TOGETHER[name] ?? [name]).reduce((all, each) => all + (maxOf(each) ?? 0), 0);
+  };
+  const counted = (sources["cilium-map"]?.counts ?? []).flatMap((row) => {
+    const name = COUNTED[row.map] ?? row.map;
+    const max = together(name);
+    // more than that: not all of the maps are known
+    return max === undefined || row.entries > max ? [] : [{ row, name, entries: row.entries, max }];
+  });
   const listed = (sources["cilium-map"]?.maps ?? []).flatMap((row) =>
     row.entries === undefined || row.entries === 0 ? [] : [{ row, name: row.name, entries: row.entries }],
   );
   const dumped = (sources["line-count"]?.rows ?? []).flatMap((row) => (row.of === "elements" ? dumpedMap(row, sources) : []));
-  return [...counted, ...listed, ...dumped].flatMap(({ row, name, entries }) => {
-    const max = capacity(name);
+  const single = [...listed, ...dumped].map((each) => ({ ...each, max: maxOf(each.name) }));
+  return [...counted, ...single].flatMap(({ row, name, entries, max }) => {
     return max === undefined || max === 0 ? [] : [{ ...placeOf(row), map: name.replace(/^cilium_/, ""), pressure: entries / max, source: "count" as const }];
   });
 }

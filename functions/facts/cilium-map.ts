@@ -64,8 +64,14 @@ const LABEL = /([a-z_]{1,40})=(?:"([^"]{0,200})"|([^"]{0,200}?)(?=\s[a-z_]{1,40}
 const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
 // hubble: "Nov 21 05:13:11.128: shop/cart:41352 (ID:21873) <> 10.0.9.9:443 (world) CT: Map insertion failed DROPPED (TCP Flags: SYN)"
 const HUBBLE_DROP = /\) ([A-Z][A-Za-z: ]{3,80}?) DROPPED(?: \(|$)/;
+// hubble observe -o json: one flow a line
+const HUBBLE_JSON = /^\{.{0,4000}"drop_reason_desc":\s?"([A-Z_]{3,80})"/;
+const REASONS: Readonly<Record<string, string>> = {
+  CT_MAP_INSERTION_FAILED: "CT: Map insertion failed",
+  NO_MAPPING_FOR_NAT_MASQUERADE: "No mapping for NAT masquerade",
+};
 const MONITOR_FRAME =
-  /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|(?:[-~]>|<-|>>) .{0,1000}|Policy verdict log: .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
+  /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|(?:time=\S{1,60} )?level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|(?:[-~]>|<-|>>) .{0,1000}|Policy verdict log: .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
 // Name                       Num entries   Num errors   Cache enabled
 const LIST_ROW = /^(cilium_\S{1,100})\s{1,80}(\d{1,10})\s{1,40}(\d{1,10})\s{1,40}(true|false)$/;
 const LIST_HEADER = /^(?:Name\s+Num entries\s+.*|Metric\s+Labels\s+Value|# (?:HELP|TYPE) .{0,2000})$/;
@@ -116,11 +122,11 @@ function fromText({ text, view }: Input) {
   for (const { line, text: raw } of lines(text)) {
     const content = raw.trim();
     const sample = SAMPLE.exec(content) ?? (view.format === "metrics" ? LISTED.exec(content) : null);
-    const drop = MONITOR_DROP.exec(content) ?? (view.format === "hubble" ? HUBBLE_DROP.exec(content) : null);
+    const drop = MONITOR_DROP.exec(content) ?? (view.format === "hubble" ? (HUBBLE_DROP.exec(content) ?? HUBBLE_JSON.exec(content)) : null);
     const row = LIST_ROW.exec(content);
     const count = view.format === "count" ? NUMBER.exec(content) : null;
     if (sample !== null) addSample(value, line, sample[1] as string, labelsOf(sample[2] ?? ""), Number(sample[3]));
-    else if (drop !== null) value.drops.push({ line, reason: drop[1] as string });
+    else if (drop !== null) value.drops.push({ line, reason: REASONS[drop[1] as string] ?? (drop[1] as string) });
     else if (row !== null) {
       value.maps.push({ line, name: row[1] as string, entries: Number(row[2]), errors: Number(row[3]), cache: row[4] === "true" });
     } else if (count !== null) value.counts.push({ line, map: view.scope.slice("count ".length), entries: Number(count[1]) });
@@ -181,21 +187,27 @@ function mergeSamples(parts: readonly MapPart[]): CiliumMap {
     const own = parts.filter((part) => part.view.scope === scope).toSorted((a, b) => rankOf(b) - rankOf(a));
     const format = own[0]?.view.format;
     const before = own.find((part) => part.view.format === format && part.sample === 1);
-    // of a second sample that was cut, what is missing would look like a counter that stood still
-    const after = own.find((part) => part.view.format === format && part.sample === 2 && part.complete);
+    const after = own.find((part) => part.view.format === format && part.sample === 2);
     const newest = (after ?? before ?? own[0])?.value;
     if (newest === undefined) continue;
     merged.pressures.push(...newest.pressures);
     merged.counts.push(...newest.counts);
     merged.maps.push(...newest.maps);
     merged.drops.push(...(after === undefined || before === undefined ? newest.drops : newest.drops.map((drop) => grown(drop, before))));
+    // of a second sample that was searched or cut, what is missing has not stood still: it was read once
+    if (after !== undefined && before !== undefined && !after.complete) {
+      merged.pressures.push(...before.value.pressures.filter((row) => !after.value.pressures.some(({ map }) => map === row.map)));
+      merged.drops.push(...before.value.drops.filter((row) => !after.value.drops.some((drop) => isSame(drop, row))));
+    }
   }
   return merged;
 }
 
+const isSame = (a: CiliumMap["drops"][number], b: CiliumMap["drops"][number]): boolean => a.reason === b.reason && a.direction === b.direction;
+
 function grown(now: CiliumMap["drops"][number], before: MapPart): CiliumMap["drops"][number] {
   if (now.packets === undefined) return now;
-  const known = before.value.drops.find((drop) => drop.reason === now.reason && drop.direction === now.direction)?.packets;
+  const known = before.value.drops.find((drop) => isSame(drop, now))?.packets;
   // a reason that all of the first sample did not hold has begun between the two
   const old = known ?? (before.complete ? 0 : undefined);
   return old !== undefined && now.packets >= old ? { ...now, packetsDelta: now.packets - old } : now;

@@ -54,6 +54,8 @@ const CiliumStatus = z.object({
   nodes: z.array(Node),
   /** What the tools complain about: the agent cannot be asked, errors of a pod. */
   problems: z.array(Problem),
+  /** What the maps of connections and of translations hold ("TCP connection tracking", "Non-TCP connection tracking", "NAT"), of `--verbose`. */
+  sizes: z.array(z.object({ line: z.int(), name: z.string(), entries: z.int() })).optional(),
 });
 type CiliumStatus = z.infer<typeof CiliumStatus>;
 type Component = z.infer<typeof Component>;
@@ -69,6 +71,7 @@ const CLI_COUNTS = /^(\d{1,6}) (errors?|warnings?)(?:, (\d{1,6}) (warnings?))?$/
 const CONTROLLER_HEADER = /^\s+Name\s+Last success\s+Last error\s+Count\s+Message/;
 const CONTROLLER =
   /^\s+(\S{1,200}(?: \(\S{1,80}\))?)\s{1,80}(never|no error|\S{1,20} ago)\s{1,40}(never|no error|\S{1,20} ago)\s{1,40}(\d{1,9})\s{1,20}(\S.{0,2000})$/;
+const SIZE = /^\s+((?:Non-)?TCP connection tracking|NAT)\s{1,60}(\d{1,10})$/;
 const NODE_HEADER = /^\s*Name\s+IP\s+(?:Node|Reachable)\s+Endpoints/;
 const NODE =
   /^\s+(\S{1,253})(\s\(localhost\))?\s{1,80}([0-9a-fA-F.:]{2,45})\s{1,20}(reachable|unreachable|true|false)(?:\s{1,40}(reachable|unreachable|true|false))?/;
@@ -85,6 +88,7 @@ const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container
 // "  Socket LB:            Disabled"; what follows about it (Tracing, Coverage) has a longer name
 const SOCKET_LB = /^\s+Socket LB:\s+(\S.{0,80})$/;
 const SECTION_END = /^\S/;
+const CONFIG_MAP = /^(?:(?:cm|configmaps?)\/)?cilium-config$/;
 /** Commands that ask the agent through its socket. */
 const ASKED: ReadonlySet<string> = new Set([
   "endpoint",
@@ -114,6 +118,9 @@ export const ciliumStatus = defineFact({
       if (!SOCKET.test(socket) || argv.at(-1)?.endsWith("/v1/healthz") !== true) return undefined;
       return { format: "json", complete: true, scope: "", rank: 4 };
     }
+    // of its settings only how it masquerades, which the status says, too
+    if (argv[0] === "kubectl" || argv[0] === "oc")
+      return argv.some((word) => CONFIG_MAP.test(word)) ? { format: "settings", complete: false, scope: "settings", rank: 0 } : undefined;
     if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
     // of the versions only that the agent does not tell its own
     if (argv[1] === "version") return { format: "version", complete: true, scope: "version", rank: 0 };
@@ -132,12 +139,21 @@ export const ciliumStatus = defineFact({
   parse: (input) =>
     input.view.format === "version"
       ? fromVersion(input)
-      : input.view.format === "asked"
-        ? fromAsked(input)
-        : input.view.format === "json" && input.text.includes("{")
-          ? fromJson(input)
-          : fromText(input),
+      : input.view.format === "settings"
+        ? fromSettings(input)
+        : input.view.format === "asked"
+          ? fromAsked(input)
+          : input.view.format === "json" && input.text.includes("{")
+            ? fromJson(input)
+            : fromText(input),
 });
+
+/** `  enable-bpf-masquerade: "false"` of the ConfigMap: netfilter masquerades. */
+function fromSettings({ text }: Input) {
+  const told = [...lines(text)].find(({ text: content }) => /^\s{0,8}"?enable-bpf-masquerade"?: ?"?false"?,?\s{0,4}$/.test(content));
+  const components = told === undefined ? [] : [componentOf(told.line, "Masquerading", "IPTables")];
+  return new UnparsedLines().with<CiliumStatus>({ components, controllers: [], nodes: [], problems: [] });
+}
 
 /** `Error: Cannot get endpoint list: Get "http://localhost/v1/endpoint": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, in the answer or instead of it. */
 function fromAsked({ text, stderr }: Input) {
@@ -198,8 +214,13 @@ function fromText({ text, stderr }: Input) {
     else if (list === "nodes" && NODE.test(raw)) value.nodes.push(nodeOf(line, raw));
     // what belongs to a section is indented: addresses, details of the replacement, sizes of maps, more errors of the CLI
     else if (/^\s/.test(raw) && section !== "") {
+      const size = section === "BPF Maps" ? SIZE.exec(raw) : null;
+      if (size !== null) value.sizes = [...(value.sizes ?? []), { line, name: size[1] as string, entries: Number(size[2]) }];
       const detail = section === "KubeProxyReplacement Details" ? SOCKET_LB.exec(raw)?.[1] : undefined;
-      if (section === "Errors") value.problems.push({ line, message: squeezed(raw) });
+      const last = value.problems.at(-1);
+      // the other errors stand below the first one; what begins at the margin is the rest of a line
+      if (section === "Errors" && /^ {0,3}\S/.test(raw) && last?.line === line - 1) last.message += raw;
+      else if (section === "Errors") value.problems.push({ line, message: squeezed(raw) });
       else if (detail !== undefined) value.components.push(componentOf(line, "Socket LB", detail));
     } else unparsed.add(line, raw);
   }

@@ -2,9 +2,10 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
-import { elementsOf, type KubeObject, kubeObjects } from "./kube-list.ts";
+import { elementsOf, type KubeObject, kubeObjects, secondsOf } from "./kube-list.ts";
 import { isCalled } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
 
 /**
  * The nodes of the cluster, as people paste them. netcheck itself never asks the cluster.
@@ -21,6 +22,8 @@ const Node = z.object({
   version: z.string(),
   /** Only `-o wide` tells. */
   internalAddress: z.string().optional(),
+  /** Seconds since it joined, as far as kubectl's table tells ("35s", "23d"), or its description, up to the node's last sign of life. */
+  age: z.number().optional(),
 });
 /** A range that the cluster set aside for the pods of one node: `PodCIDR: 10.244.1.0/24`. */
 const Range = z.object({
@@ -83,9 +86,16 @@ export const clusterNode = defineFact({
     }
     if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)), ranges: [] });
     for (const { line, text: content } of lines(text)) {
-      const [name = "", status = "", , , version = "", address = ""] = content.trim().split(/\s+/, 6);
+      const [name = "", status = "", , since = "", version = "", address = ""] = content.trim().split(/\s+/, 6);
       if (NAME.test(name) && STATUS.test(status) && VERSION.test(version)) {
-        rows.push({ line, name, status, version, ...(addressFamily(address) === undefined ? {} : { internalAddress: address }) });
+        rows.push({
+          line,
+          name,
+          status,
+          version,
+          ...(addressFamily(address) === undefined ? {} : { internalAddress: address }),
+          ...present({ age: secondsOf(since) }),
+        });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows, ranges: [] });
@@ -123,20 +133,33 @@ function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
  */
 function described(text: string): z.infer<typeof Node>[] {
   const rows: z.infer<typeof Node>[] = [];
+  const nodes = new Set<(typeof rows)[number] | undefined>();
+  let made: number | undefined;
   for (const { line, text: content } of lines(text)) {
     const name = DESCRIBED.exec(content)?.[1];
+    if (name !== undefined) made = undefined;
+    if (content.startsWith("Roles: ")) nodes.add(rows.at(-1));
     if (name !== undefined) rows.push({ line, name, status: "Unknown", version: "" });
     const row = rows.at(-1);
     if (row === undefined || content.length > 4000) continue;
-    const [, ready] = /^ {2}Ready {1,40}(True|False|Unknown) {1,20}\w{3}, /.exec(content) ?? [];
+    made ??= timeIn(/^CreationTimestamp: {1,40}(.{20,40})$/.exec(content)?.[1]);
+    const [, ready, beat] = /^ {2}Ready {1,40}(True|False|Unknown) {1,20}(\w{3}, (?:\d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4})?)/.exec(content) ?? [];
     if (ready !== undefined) row.status = row.status.replace("Unknown", ready === "True" ? "Ready" : "NotReady");
+    const last = timeIn(beat);
+    if (made !== undefined && last !== undefined) row.age = Math.max(0, last - made);
     if (/^Unschedulable: {1,20}true$/.test(content)) row.status += ",SchedulingDisabled";
     row.version = /^ Kubelet Version: {1,40}(v\d\S{1,40})$/.exec(content.replace(/^ {1,4}/, " "))?.[1] ?? row.version;
     const address = /^ {2}InternalIP: {1,20}(\S{3,45})$/.exec(content)?.[1];
     if (address !== undefined && row.internalAddress === undefined && addressFamily(address) !== undefined) row.internalAddress = address;
   }
   // `describe pod` has a name, too
-  return rows.filter(({ version }) => version !== "");
+  return rows.filter((row) => row.version !== "" || (nodes.has(row) && row.status !== "Unknown"));
+}
+
+/** `Fri, 20 Nov 2026 09:58:00 +0000` in seconds since 1970. */
+function timeIn(text: string | undefined): number | undefined {
+  const time = Date.parse(text ?? "") / 1000;
+  return Number.isNaN(time) ? undefined : time;
 }
 
 /** What `-o json` and `-o yaml` say of a node's range. */

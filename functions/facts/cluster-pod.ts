@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
-import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
+import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects, secondsOf } from "./kube-list.ts";
 import { isCalled, isNamedAlike } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { showsAll } from "./pipe.ts";
@@ -31,6 +31,8 @@ const Pod = z.object({
   alike: z.boolean().optional(),
   /** Seconds since it was made, as far as kubectl's table tells ("3s", "2m10s", "12d"). */
   age: z.number().optional(),
+  /** Of a pod that runs and is not ready (`0/1 Running` in kubectl's table): seconds since it was made or last restarted, whichever is less. */
+  unready: z.number().optional(),
   /** True if the end of the list is missing: there may be more pods like this one. */
   cut: z.boolean().optional(),
 });
@@ -48,7 +50,7 @@ type Pod = z.infer<typeof Pod>;
 const HEADER = /^(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\b|^No resources found|^Defaulted container/;
 // RESTARTS is `3`, and since kubectl 1.23 `3 (12d ago)`
 const ROW =
-  /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}\d{1,4}\/\d{1,4}\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \(\S{1,20} ago\))?\s{1,40}(<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
+  /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}(\d{1,4}\/\d{1,4})\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \((\S{1,20}) ago\))?\s{1,40}(<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
 
 /** Options of kubectl that take the next word with them. */
 const VALUED = /^(?:-[nolcsLf]|--(?:namespace|output|selector|context|cluster|kubeconfig|field-selector|server|user|sort-by|tail))$/;
@@ -59,9 +61,15 @@ const ENGINE_POD = /k8s_POD_([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})_/;
 const ENGINE_ADDRESS = /(?:^|[\s"=:,;|])(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?(?=$|[\s",;|\]}])/;
 const ENGINE_FIELD = /^\s{0,80}"(?:IPv4Address|IPAddress)": {1,4}"(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?"/;
 // -o yaml and -o json of one pod
-/** What a container of it waits for, which the list of pods has for its state. */
+/** What a container of it waits for or ended with, which the list of pods has for its state. */
 const WAITS = /^ {4}State: {1,20}(\w{1,20})$/;
 const WAITS_FOR = /^ {6}Reason: {1,20}([A-Z]\w{1,60})$/;
+/** When it was given to its node, or made. Where no event is left the last one is an hour old. */
+const SCHEDULED = /^ {2}Normal {1,20}Scheduled {1,40}(\S{1,16}) /;
+const START_TIME = /^Start Time: {1,40}(\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4})$/;
+/** Since when a container runs, and that it is not ready. */
+const STARTED = /^ {6}Started: {1,40}(\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4})$/;
+const UNREADY = /^ {4}Ready: {1,40}False$/;
 const FIELD = /^\s{0,8}"?(nodeName|phase|podIP)"?: {1,4}"?([^\s",]{1,253})"?,?$/;
 
 export const clusterPod = defineFact({
@@ -77,16 +85,16 @@ export const clusterPod = defineFact({
     if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
     const several = argv[at] === "get" && asksSeveral(argv.slice(at + 1));
     if (!several && !argv.slice(at + 1).some((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word))) return undefined;
+    // a namespace, a node or a label: the other pods are not shown
+    const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
     // what is told of one pod is all that was asked for
-    if (argv[at] === "describe") return { format: "described", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
+    if (argv[at] === "describe") return { format: "described", complete: all || podName(argv) !== undefined, scope: argv.slice(at).join(" "), rank: 2 };
     const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o=?|--output=)\w/.test(word));
     if (/(?:^|=|-o)(?:yaml|json)$/.test(output ?? "") && podName(argv) !== undefined)
       return { format: "object", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
     const objects = /(?:^|=|-o)(?:yaml|json)$/.test(output ?? "");
     const columns = columnsOf(output);
     if (output !== undefined && !objects && columns === undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
-    // a namespace, a node or a label: the other pods are not shown
-    const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
     return {
       format: objects ? "objects" : columns === undefined ? "table" : "columns",
       complete: all,
@@ -98,8 +106,12 @@ export const clusterPod = defineFact({
   parse(input) {
     const { text, names, view } = input;
     if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text), listings: [] });
-    if (view.format !== "table" && view.format !== "objects" && view.format !== "columns")
-      return new UnparsedLines().with({ rows: fieldsOf(input), listings: [] });
+    if (view.format !== "table" && view.format !== "objects" && view.format !== "columns") {
+      const rows = fieldsOf(input);
+      // a description ends with the events
+      const whole = view.format === "described" && text.slice(text.lastIndexOf("\nName:")).includes("\nEvents:");
+      return new UnparsedLines().with({ rows, listings: whole && rows.length > 0 ? listingOf(input) : [] });
+    }
     const unparsed = new UnparsedLines();
     const list = view.format === "objects" ? kubeObjects(text) : undefined;
     const objects = list?.objects.filter(({ fields }) => (fields.get("kind")?.value ?? "Pod") === "Pod") ?? [];
@@ -118,11 +130,13 @@ export const clusterPod = defineFact({
       if (kind !== undefined && kind !== "pod") continue;
       const match = ROW.exec(content.trim().replace(/(^|\s)pod\//, "$1"));
       if (match !== null) {
-        const [, namespace, name, status, since, address, node] = match as unknown as [
+        const [, namespace, name, ready, status, restarted, since, address, node] = match as unknown as [
           string,
           string | undefined,
           string,
           string,
+          string,
+          string | undefined,
           string,
           string | undefined,
           string | undefined,
@@ -134,7 +148,7 @@ export const clusterPod = defineFact({
           status,
           ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
           ...whoseOf(node, names),
-          ...present({ age: secondsOf(since) }),
+          ...present({ age: secondsOf(since), unready: unreadyFor(ready, status, secondsOf(restarted ?? since)) }),
         });
       } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
@@ -144,6 +158,12 @@ export const clusterPod = defineFact({
     return unparsed.with({ rows: input.truncated === true || list?.whole === false ? rows.map((row) => ({ ...row, cut: true })) : rows, listings: listed });
   },
 });
+
+/** For how long containers of a pod that runs may have been not ready; undefined of others. */
+function unreadyFor(ready: string, status: string, since: number | undefined): number | undefined {
+  const [some, all] = ready.split("/");
+  return status === "Running" && some !== all ? since : undefined;
+}
 
 /** `kubectl get all`, `kubectl get pods,svc`. */
 function asksSeveral(words: readonly string[]): boolean {
@@ -173,13 +193,6 @@ function chosen(line: number, content: string, { argv, names }: Input): Pod | un
   if (words.length !== paths.length || !/^[a-z0-9][a-z0-9.-]{0,252}$/.test(name) || (address !== "" && addressFamily(address) === undefined)) return undefined;
   const namespace = value("metadata.namespace") || undefined;
   return { line, name, ...present({ namespace }), status, ...(address === "" ? {} : { address }), ...whoseOf(node === "" ? undefined : node, names) };
-}
-
-/** "2m10s", "12d", "1y20d" of kubectl's table, in seconds. */
-function secondsOf(text: string): number | undefined {
-  const units: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3600, m: 60, s: 1 };
-  if (!/^(?:\d{1,6}[ydhms]){1,3}$/.test(text)) return undefined;
-  return [...text.matchAll(/(\d{1,6})([ydhms])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ""] ?? 0), 0);
 }
 
 /** A pod of a list of objects, with the state that kubectl shows in its table. */
@@ -254,18 +267,29 @@ function engineOf(text: string): Pod[] {
 }
 
 /** Pods that are told of field by field. Their many other lines are about other things. */
-function fieldsOf({ text, argv, names, view }: Input): Pod[] {
-  const found: { line: number; name: string | undefined; fields: Map<string, string> }[] = [];
+function fieldsOf({ text, argv, names, view, startedAt }: Input): Pod[] {
+  const found: { line: number; name: string | undefined; fields: Map<string, string>; age?: number | undefined; unready?: number | undefined }[] = [];
   const asked = podName(argv);
-  let [main, waits] = [false, false];
+  let runs: string | undefined;
+  // the kind of containers that the lines are about, and whether the state of one of them has a reason that matters
+  let [section, waits] = ["", false];
   for (const { line, text: content } of lines(text)) {
-    // of those that run before the others, one that ended is as it should be
-    if (view.format === "described" && /^[A-Z]/.test(content)) [main, waits] = [content.startsWith("Containers:"), false];
-    const state = main ? WAITS.exec(content)?.[1] : undefined;
-    if (state !== undefined) waits = state === "Waiting";
+    if (view.format === "described" && /^[A-Z]/.test(content)) [section, waits] = [content.replace(/:.*/, ""), false];
+    const state = section.endsWith("Containers") ? WAITS.exec(content)?.[1] : undefined;
+    if (state !== undefined) waits = state === "Waiting" || state === "Terminated";
+    // the time of the last one stands below it
+    if (state !== undefined) runs = state === "Running" ? "" : undefined;
+    if (runs === "") runs = STARTED.exec(content)?.[1] ?? runs;
+    if (section === "Containers" && UNREADY.test(content) && found.length > 0) (found.at(-1) as (typeof found)[number]).unready ??= ageOf(runs, startedAt);
     const reason = waits ? WAITS_FOR.exec(content)?.[1] : undefined;
-    if (reason !== undefined && found.at(-1)?.fields.has("Waiting") === false) found.at(-1)?.fields.set("Waiting", reason);
+    const shown = found.at(-1);
+    // one that ended is as it should be
+    if (reason !== undefined && reason !== "Completed" && shown?.fields.has(section) === false) shown.fields.set(section, reason);
     if (reason !== undefined) waits = false;
+    const age = SCHEDULED.exec(content)?.[1];
+    const start = START_TIME.exec(content)?.[1];
+    if (shown !== undefined && age !== undefined) shown.age = secondsOf(age);
+    else if (shown !== undefined && start !== undefined) shown.age ??= ageOf(start, startedAt);
     const [, key = "", value = ""] = (view.format === "described" ? DESCRIBED : FIELD).exec(content) ?? [];
     if (key === "") continue;
     let pod = found.at(-1);
@@ -277,11 +301,14 @@ function fieldsOf({ text, argv, names, view }: Input): Pod[] {
     if (key.endsWith("IP") && !pod.fields.has(key)) pod.line = line;
     if (!pod.fields.has(key)) pod.fields.set(key, value);
   }
-  return found.flatMap(({ line, name, fields }): Pod[] => {
+  return found.flatMap(({ line, name, fields, age, unready }): Pod[] => {
     const shown = fields.get("IP") ?? fields.get("podIP") ?? "";
     const address = addressFamily(shown) === undefined ? undefined : shown;
     const node = fields.get("Node") ?? fields.get("nodeName");
-    const status = fields.get("Waiting") ?? fields.get("Status") ?? fields.get("phase") ?? "";
+    const [first, main] = [fields.get("Init Containers"), fields.get("Containers")];
+    // the others wait for those that run before them
+    const status =
+      first !== undefined && (main ?? "PodInitializing") === "PodInitializing" ? `Init:${first}` : (main ?? fields.get("Status") ?? fields.get("phase") ?? "");
     if (name === undefined || (status === "" && address === undefined)) return [];
     return [
       {
@@ -290,6 +317,7 @@ function fieldsOf({ text, argv, names, view }: Input): Pod[] {
         ...present({ namespace: fields.get("Namespace"), address }),
         status,
         ...whoseOf(node, names),
+        ...present({ age, unready: status === "Running" ? unready : undefined }),
       },
     ];
   });

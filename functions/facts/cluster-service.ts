@@ -48,6 +48,8 @@ const Endpoint = z.object({
   port: z.int().optional(),
   /** The table names some of the service's endpoints only. */
   more: z.boolean().optional(),
+  /** How many there are then in all, each port of each address counted: "+ 3 more..." behind three of them. */
+  total: z.int().optional(),
 });
 const Services = z.object({ nodePorts: z.array(NodePort), addresses: z.array(Address), endpoints: z.array(Endpoint) });
 type Services = z.infer<typeof Services>;
@@ -267,10 +269,12 @@ function fromTable(words: readonly string[], line: number, asked: string | undef
   const service = named === undefined || slice < 1 ? named : { ...named, name: named.name.replace(SLICE_SUFFIX, "") };
   if (service === undefined || !AGE.test(words.at(-1) ?? "")) return undefined;
   const more = words[list + 1] === "+" ? (true as const) : undefined;
+  const total =
+    more !== undefined && slice < 1 && /^\d{1,5}$/.test(words[list + 2] ?? "") ? (words[list] ?? "").split(",").length + Number(words[list + 2]) : undefined;
   const endpoints = (words[list] ?? "").split(",", MAX_PARTS).flatMap((part) => {
     // a slice tells addresses alone; the end of one of IPv6 looks like a port
     const [, host = part, port = shared] = (slice > 0 && addressFamily(part) !== undefined ? undefined : ENDPOINT.exec(part)) ?? [];
-    return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port), more })];
+    return addressFamily(host) === undefined ? [] : [present({ ...service, address: host, port: port === undefined ? undefined : Number(port), more, total })];
   });
   return { nodePorts: [], addresses: [], endpoints };
 }

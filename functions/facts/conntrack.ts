@@ -98,19 +98,20 @@ export const conntrack = defineFact({
     if (table !== undefined && table !== "conntrack") return undefined;
     const output = rest.findIndex((word) => word === "-o" || word === "--output");
     const layout = output === -1 ? "" : (rest[output + 1] ?? "");
-    if (/\b(?:xml|save)\b/.test(layout)) return undefined;
     const filters = rest.filter((word, i) => word !== "conntrack" && (output === -1 || (i !== output && i !== output + 1)));
     // each filter shows another part
-    return { format: "list", complete: filters.length === 0, scope: filters.join(" ").slice(0, 200), rank: 2 };
+    const format = /\b(?:xml|save)\b/.exec(layout)?.[0] ?? "list";
+    return { format, complete: filters.length === 0, scope: filters.join(" ").slice(0, 200), rank: 2 };
   },
   schema: Conntrack,
-  parse({ text }) {
+  parse({ text, view: { format } }) {
     const unparsed = new UnparsedLines();
     const rows: ConntrackEntry[] = [];
     for (const { line, text: content } of lines(text)) {
-      const row = rows.length < MAX_ENTRIES ? entry(content, line) : undefined;
+      const plain = format === "xml" ? fromXml(content) : format === "save" ? fromSave(content) : content;
+      const row = rows.length < MAX_ENTRIES ? entry(plain, line) : undefined;
       if (row !== undefined) rows.push(row);
-      else if (!FOOTER.test(content) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+      else if (!FOOTER.test(content) && !(format === "xml" && FRAME.test(content)) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
     }
     return unparsed.with({ rows });
   },
@@ -129,6 +130,44 @@ export const conntrack = defineFact({
     return { rows: rows.length === 1 ? (rows[0] ?? []) : distinct(rows.flat()) };
   },
 });
+
+/** What stands around the entries of `-o xml`. */
+const FRAME = /^(?:<\?xml .{1,100}\?>|<\/?conntrack>)$/;
+const NUMBERS: Readonly<Record<string, number>> = { icmp: 1, tcp: 6, udp: 17, dccp: 33, gre: 47, icmpv6: 58, sctp: 132, udplite: 136 };
+
+/** `<flow><meta direction="original"><layer3 …><src>10.0.0.7</src>…`, one entry a line, as the plain listing has it; "" for anything else. */
+function fromXml(content: string): string {
+  const parts = new Map(
+    [...content.slice(0, 4000).matchAll(/<meta direction="(\w{1,20})">(.{0,2000}?)<\/meta>/g)].map(([, name, inner]) => [name, inner ?? ""]),
+  );
+  const [original = "", reply = "", rest = ""] = ["original", "reply", "independent"].map((name) => parts.get(name));
+  const [, number = "", name = "unknown"] = /<layer4 protonum="(\d{1,3})"(?: protoname="(\w{1,16})")?/.exec(original) ?? [];
+  const value = (tag: string, from: string): string | undefined => new RegExp(`<${tag}>([^<]{1,64})</${tag}>`).exec(from)?.[1];
+  const words = (from: string, ...tags: string[]): string[] => tags.flatMap((tag) => (value(tag, from) === undefined ? [] : [`${tag}=${value(tag, from)}`]));
+  const flow = (from: string): string[] => words(from, "src", "dst", "sport", "dport", "packets", "bytes");
+  return [name, number, value("timeout", rest) ?? "", value("state", rest) ?? ""]
+    .concat(flow(original), rest.includes("<unreplied/>") ? "[UNREPLIED]" : "", flow(reply), rest.includes("<assured/>") ? "[ASSURED]" : "")
+    .concat(words(rest, "mark", "zone"))
+    .filter((word) => word !== "")
+    .join(" ");
+}
+
+/** `-A -t 24 -u SEEN_REPLY,ASSURED -s 10.0.0.7 -d 10.96.0.10 -r 10.0.2.9 -q 10.0.0.7 -p udp --sport …` as the plain listing has it; "" for anything else. */
+function fromSave(content: string): string {
+  const words = content.trim().split(/[ \t]+/, 64);
+  const value = (option: string): string => (words.indexOf(option) === -1 ? "" : (words[words.indexOf(option) + 1] ?? ""));
+  const protocol = value("-p");
+  const status = value("-u");
+  if (words[0] !== "-A" || status === "" || NUMBERS[protocol] === undefined) return "";
+  const named = (...pairs: readonly (readonly [string, string])[]): string[] =>
+    pairs.flatMap(([name, option]) => (value(option) === "" ? [] : [`${name}=${value(option)}`]));
+  return [protocol, String(NUMBERS[protocol]), value("-t"), value("--state")]
+    .concat(named(["src", "-s"], ["dst", "-d"], ["sport", "--sport"], ["dport", "--dport"]), status.includes("SEEN_REPLY") ? "" : "[UNREPLIED]")
+    .concat(named(["src", "-r"], ["dst", "-q"], ["sport", "--reply-port-src"], ["dport", "--reply-port-dst"]), status.includes("ASSURED") ? "[ASSURED]" : "")
+    .concat(named(["mark", "-m"], ["zone", "-w"]))
+    .filter((word) => word !== "")
+    .join(" ");
+}
 
 type ConntrackPart = Part<z.infer<typeof Conntrack>>;
 const FAMILY = /(?:^|\s)(?:-f|--family)[ =]?ipv6\b/;

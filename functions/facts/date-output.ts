@@ -5,6 +5,8 @@ const COMMAND = /^(?:sudo )?date(?: (?:-[uR]|--utc|-I\w{0,7}|--iso-8601\S{0,10}|
 const STATUS = /^(?:sudo )?timedatectl(?: (?:status|--no-pager))*$/;
 /** `Local time: Fri 2026-11-20 09:14:05 UTC` */
 const LOCAL = /^Local time: [A-Z][a-z]{2} (\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}) UTC$/;
+/** kube-proxy's health check says when it was asked: `"currentTime": "2026-11-22 20:15:10.330122 +0000 UTC m=+812201.1"`. */
+const HEALTH = /"currentTime": ?"(\d{4}-\d\d-\d\d) ([01]\d:[0-5]\d:[0-5]\d|2[0-3]:[0-5]\d:[0-5]\d)(?:\.\d{1,9})? \+0000 UTC/;
 const TIME = /^(?:[A-Z][a-z]{2},? .{8,40}|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}.{0,14})$/;
 /** Of another zone its name does not tell the offset, and the times in the logs beside it have none. */
 const UTC = /\b(?:UTC|GMT)\b|\+00:?00$|Z$/;
@@ -18,12 +20,14 @@ export function tellsTime(command: string): boolean {
 }
 
 /**
- * When a capture without a `startedAt` was collected, as `date` or `timedatectl` among its outputs tells: the first one that shows UTC.
+ * When a capture without a `startedAt` was collected, as `date`, `timedatectl` or the health check of kube-proxy among its outputs tells: the first one that shows UTC.
  *
  * @returns a time as in ISO 8601; undefined if none tells
  */
 export function toldByDate(outputs: readonly { readonly command: string; readonly text: string }[]): string | undefined {
   for (const { command, text } of outputs) {
+    const asked = command.includes("healthz") ? HEALTH.exec(text.slice(0, 2000)) : null;
+    if (asked !== null) return new Date(`${asked[1]}T${asked[2]}Z`).toISOString();
     if (!tellsTime(command)) continue;
     // a pasted prompt may stand before and behind it
     for (const line of text.slice(0, 2000).split("\n")) {
@@ -40,4 +44,35 @@ function timeOf(words: string, status: boolean): number {
   const [, day, clock] = status ? (LOCAL.exec(words) ?? []) : [];
   if (day !== undefined) return Date.parse(`${day}T${clock}Z`);
   return !status && TIME.test(words) && UTC.test(words) ? Date.parse(words) : Number.NaN;
+}
+
+/** `Time zone: Europe/Berlin (CET, +0100)` */
+const ZONE_LINE = /^Time zone: \S{1,60} \([\w+-]{1,8}, ([+-])(\d\d)(\d\d)\)$/;
+/** Behind the clock, or between it and the year: `CET`, `-03`, `+01:00`. */
+const ZONE = / ?(?:[A-Z]{3,5}|[+-]\d{2}(?::?\d{2})?|Z)(?= \d{4}$|$)/;
+const IN_UTC = /\s(?:-\w{0,4}u\w{0,4}|--utc|--universal)\b/;
+const HALF_HOUR = 1800;
+/** Seconds that a collection may take until it comes to `date`. */
+const LATER = 300;
+
+/**
+ * The zone of the node's clock, as `timedatectl` names it or as `date` shows it beside the known time of the capture. Its logs have times of that zone, whatever zone the collector noted its own in.
+ *
+ * @returns seconds east of UTC; undefined if no output tells
+ */
+export function zoneTold(outputs: readonly { readonly command: string; readonly text: string }[], startedAt: string | undefined): number | undefined {
+  const near = Date.parse(startedAt ?? "") / 1000;
+  for (const { command, text } of outputs) {
+    if (!tellsTime(command) || IN_UTC.test(command)) continue;
+    for (const line of text.slice(0, 2000).split("\n")) {
+      const words = line.trim().replace(/\s{1,10}/g, " ");
+      const [, sign, hours, minutes] = ZONE_LINE.exec(words) ?? [];
+      if (sign !== undefined) return (sign === "-" ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
+      if (!TIME.test(words)) continue;
+      const clock = Date.parse(`${words.replace(ZONE, "").replace(/^(\d{4}-\d{2}-\d{2})T/, "$1 ")} UTC`) / 1000;
+      const east = Math.round((clock - near) / HALF_HOUR) * HALF_HOUR;
+      if (Math.abs(clock - near - east) <= LATER && east >= -12 * 3600 && east <= 14 * 3600) return east;
+    }
+  }
+  return undefined;
 }

@@ -54,6 +54,8 @@ const PLACES: Readonly<Record<string, readonly [table: string, chain: string]>> 
 };
 /** The same comment may stand in several tables and chains, once each. */
 const MIN_COUNTED = 20;
+/** node-local-dns has a dozen rules for each of its addresses and protocols, and network policies may name it for some pods. */
+const MIN_OF_ADDRESS = 400;
 
 export const duplicateRule = defineDerivedFact<DuplicateRules>({
   id: "duplicate-rule",
@@ -76,7 +78,9 @@ export const duplicateRule = defineDerivedFact<DuplicateRules>({
       for (const { line, output, chain: name, count } of repeated(chain.filter((row) => !showsAll(row))))
         alike.push({ line, chain: name, count, ...present({ output }) });
     }
-    rows.push(...ofNft(nft?.rows ?? []));
+    rows.push(...ofNft(nft?.rows ?? [], (iptables?.rows.length ?? 0) > 0));
+    // which of them are alike is not known
+    if (rows.length === 0) rows.push(...(counts?.rows ?? []).flatMap(aboutLocalDns));
     return { rows: rows.sort((a, b) => b.count - a.count).slice(0, MAX_ROWS), alike: alike.slice(0, MAX_ROWS) };
   },
 });
@@ -86,20 +90,20 @@ const OPAQUE = /(?:^| )(?:#? ?xt_|xt )|^#/;
 /** The tables and chains of iptables-nft. */
 const OF_IPTABLES = /^(?:raw|mangle|nat|filter|security)$/;
 
-/** Rules in tables of nft's own. */
-function ofNft(all: readonly (NftRow & Row)[]): DuplicateRules["rows"] {
+/** Rules in tables of nft's own; of nft's JSON, which the fact iptables does not read, in those of iptables, too. */
+function ofNft(all: readonly (NftRow & Row)[], known: boolean): DuplicateRules["rows"] {
   const seen = new Map<string, { readonly row: NftRow & Row; count: number }>();
   for (const row of all) {
     if (
       row.spec === "" ||
       OPAQUE.test(row.spec) ||
-      ((row.family === "ip" || row.family === "ip6") && OF_IPTABLES.test(row.table) && row.chain === row.chain.toUpperCase())
+      (known && (row.family === "ip" || row.family === "ip6") && OF_IPTABLES.test(row.table) && row.chain === row.chain.toUpperCase())
     )
       continue;
     const key = `${row.family} ${row.table} ${row.chain} ${row.spec} ${row.comment ?? ""}`;
-    const known = seen.get(key);
-    if (known === undefined) seen.set(key, { row, count: 1 });
-    else known.count++;
+    const other = seen.get(key);
+    if (other === undefined) seen.set(key, { row, count: 1 });
+    else other.count++;
   }
   return [...seen.values()]
     .filter(({ count }) => count >= MIN_COUNT)
@@ -116,6 +120,13 @@ function counted(row: Row & Counted): DuplicateRules["rows"] {
   if (table === undefined || chain === undefined || row.count < MIN_COUNTED) return [];
   const { line, output, family = "ipv4", backend = "unknown", search = "", count } = row;
   return [{ line, family, backend, table, chain, rule: `/* ${search} */`, count, ...present({ output }) }];
+}
+
+/** Far more rules for the address of node-local-dns than it makes: `iptables-save | grep -c 169.254.20.10`. */
+function aboutLocalDns(row: Row & Counted): DuplicateRules["rows"] {
+  const { line, output, family = "ipv4", backend = "unknown", search = "", count } = row;
+  if (row.of !== "copies" || !search.startsWith("169.254.") || count < MIN_OF_ADDRESS) return [];
+  return [{ line, family, backend, table: "filter", chain: "INPUT", rule: `/* ${search} */`, count, ...present({ output }) }];
 }
 
 /** Of the rules of one chain those that stand in it often enough. */

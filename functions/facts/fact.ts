@@ -143,6 +143,8 @@ export interface Fact<T = unknown> {
   readonly anywhere?: true;
   /** It is about pods, which have sockets and counters of their own: only outputs of a pod count. */
   readonly elsewhere?: true;
+  /** It is about what other nodes say of this one: only outputs of a neighbour count (node-name.ts). */
+  readonly ofNeighbours?: true;
   /**
    * It holds lines of logs. Nobody has a log from its beginning: where it is optional, a part of it leaves no more open than none. "newest": it is about the
    * newest lines alone, so that a pipe which keeps them (`| tail`) leaves nothing out.
@@ -154,7 +156,7 @@ export interface Fact<T = unknown> {
    */
   readonly neverEmpty?: (view: View) => boolean;
   /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
-  readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr">) => boolean;
+  readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr"> & { readonly command?: string }) => boolean;
 }
 
 /** A fact whatever its value: what lists hold. */

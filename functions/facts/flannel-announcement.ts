@@ -47,6 +47,7 @@ interface Sources {
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
   readonly address?: { rows: readonly (Row & { address: string; interface: string })[] };
   readonly networkd?: { interfaces: readonly Entry[] };
+  readonly "peer-entry"?: { rows: readonly (Row & { interface: string; address: string; mac: string })[] };
 }
 
 const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
@@ -55,8 +56,9 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
   title: "Hardware addresses that flannel told the other nodes and the device does not have",
   // flannel's log alone is enough for the rule about systemd's policy: it tells both addresses
-  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd"],
-  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd"],
+  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry"],
+  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry"],
+  inPart: ["peer-entry"],
   schema: Announcements,
   // where nothing was announced, a part of the tables that it is held against will do; else all entries of the devices in question
   enough(values: Sources, whole) {
@@ -84,6 +86,12 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       // that of a node with another name is a peer's, which this device has no reason to agree with
       if (mine || (alone && !(whose === "unplaced" && row.own === false)))
         rows.push({ ...placed(row), interface: row.interface, mac: row.mac, deviceMac, whose });
+    }
+    // what another node was asked for
+    for (const entry of values["peer-entry"]?.rows ?? []) {
+      const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
+      if (own.has(entry.address) && deviceMac !== undefined && deviceMac !== entry.mac)
+        rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
     }
     // no node has an entry for an address of its own: it is another node's. Where all addresses were listed the text is of one node, and the entry is from before
     if (!whole.has("address")) {

@@ -1,4 +1,5 @@
 import { absentDevice } from "./absent-device.ts";
+import { absentRule } from "./absent-rule.ts";
 import { address } from "./address.ts";
 import { agentLog } from "./agent-log.ts";
 import { arping } from "./arping.ts";
@@ -58,6 +59,7 @@ import { offloadChange } from "./offload-change.ts";
 import { os } from "./os.ts";
 import { ovs } from "./ovs.ts";
 import { packetTrace } from "./packet-trace.ts";
+import { peerEntry } from "./peer-entry.ts";
 import { ping } from "./ping.ts";
 import { podEvent } from "./pod-event.ts";
 import { process } from "./process.ts";
@@ -85,6 +87,7 @@ import { workloadEndpoint } from "./workload-endpoint.ts";
 /** Every fact, one line each: the list that runbooks, rules, the CLI and the docs share. */
 export const facts: readonly AnyFact[] = [
   absentDevice,
+  absentRule,
   address,
   agentLog,
   arping,
@@ -142,6 +145,7 @@ export const facts: readonly AnyFact[] = [
   os,
   ovs,
   packetTrace,
+  peerEntry,
   ping,
   podEvent,
   process,

@@ -64,6 +64,8 @@ const InvalidPacket = z.object({
   resets: z.array(z.object({ line: z.int(), source: z.string(), destination: z.string() })),
   translators: z.array(Translator),
   passages: z.array(Passage),
+  /** Somebody looked for a rule of iptables that drops them, and there is none. */
+  searched: z.array(z.object({ line: z.int() })),
 });
 type InvalidPacket = z.infer<typeof InvalidPacket>;
 type Overrun = z.infer<typeof Overrun>;
@@ -79,6 +81,8 @@ interface Sources {
   readonly nft?: Nft;
   readonly "kernel-log"?: KernelLog;
   readonly "packet-trace"?: { readonly resets: readonly (Row & Reset)[] };
+  readonly "absent-rule"?: { readonly rows: readonly (Row & { of: string; family: string })[] };
+  readonly process?: { readonly rows: readonly (Row & { command: string })[] };
 }
 
 const OVERRUN = /nf_ct_(?:tcp|proto_6): SEQ is over (?:the )?upper bound/;
@@ -95,9 +99,9 @@ const MAX_ROWS = 200;
 export const invalidPacket = defineDerivedFact<InvalidPacket>({
   id: "invalid-packet",
   title: "Packets that connection tracking takes for INVALID: who drops them, and what resets them",
-  from: ["iptables", "nft", "kernel-log", "packet-trace"],
-  optional: ["nft", "kernel-log", "packet-trace"],
-  inPart: ["nft", "kernel-log", "packet-trace"],
+  from: ["iptables", "nft", "kernel-log", "packet-trace", "absent-rule", "process"],
+  optional: ["nft", "kernel-log", "packet-trace", "absent-rule", "process"],
+  inPart: ["nft", "kernel-log", "packet-trace", "absent-rule", "process"],
   masked: ["iptables", "nft"],
   schema: InvalidPacket,
   derive(values: Sources) {
@@ -105,14 +109,16 @@ export const invalidPacket = defineDerivedFact<InvalidPacket>({
     const trace = values["packet-trace"]?.resets ?? [];
     const found = overrunsOf(values["kernel-log"]);
     const overruns = found.map((overrun) => ({ ...overrun, reset: trace.some((reset) => isAnswer(reset, overrun)) }));
+    const searched = (values["absent-rule"]?.rows ?? []).filter((row) => row.of === "invalid-drop" && row.family === "ipv4").map((row) => placed(row));
     return {
       drops: [...(iptables === undefined ? [] : dropsOf(iptables)), ...(nft === undefined ? [] : nftDrops(nft))].slice(0, MAX_ROWS),
       overruns,
       resets: trace
         .filter((reset) => found.some((overrun) => isAnswer(reset, overrun)))
         .map((reset) => ({ ...placed(reset), source: reset.source, destination: reset.destination })),
-      translators: translatorsOf(iptables, nft),
+      translators: translatorsOf(iptables, nft, searched.length === 0 ? undefined : values.process),
       passages: passagesOf(iptables, nft),
+      searched,
     };
   },
 });
@@ -187,13 +193,18 @@ function isAnswer(reset: Reset, { source, sourcePort, destination, destinationPo
   return known && ports && reset.source === destination && reset.destination === source;
 }
 
-function translatorsOf(iptables: Iptables | undefined, nft: Nft | undefined): InvalidPacket["translators"] {
+/** `process`: where the rules were only searched, kube-proxy itself tells that it translates, and Cilium that netfilter may see half of what passes. */
+function translatorsOf(iptables: Iptables | undefined, nft: Nft | undefined, process: Sources["process"]): InvalidPacket["translators"] {
   const { rows = [], chains = [] } = iptables ?? {};
   const filter = (name: string): Row | undefined => chains.find((chain) => chain.table === "filter" && chain.name === name);
   // of a node whose table nat was not read, KUBE-SERVICES says that kube-proxy translates
   const hinted = filter("KUBE-SERVICES") !== undefined && !chains.some((chain) => chain.table === "nat") ? filter("KUBE-FORWARD") : undefined;
-  const proxy = rows.find((row) => row.chain.startsWith("KUBE-SVC-")) ?? hinted ?? nft?.tables.find((table) => table.name === "kube-proxy");
-  const cilium = chains.find((chain) => chain.name.startsWith("CILIUM_"));
+  const proxy =
+    rows.find((row) => row.chain.startsWith("KUBE-SVC-") || row.target?.startsWith("KUBE-SVC-") === true) ??
+    hinted ??
+    nft?.tables.find((table) => table.name === "kube-proxy") ??
+    process?.rows.find((row) => row.command === "kube-proxy");
+  const cilium = chains.find((chain) => chain.name.startsWith("CILIUM_")) ?? process?.rows.find((row) => row.command === "cilium-agent");
   const others =
     rows.find((row) => /^(?:MASQUERADE|SNAT|DNAT)$/.test(row.target ?? "")) ??
     chains.find((chain) => keeperOf("", chain.name) === "docker") ??

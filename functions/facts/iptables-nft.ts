@@ -4,6 +4,8 @@ import type { Family } from "./iptables-row.ts";
 export const TABLES: ReadonlySet<string> = new Set(["raw", "mangle", "nat", "filter", "security"]);
 export const BASES: ReadonlySet<string> = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);
 const TABLE = /^table (ip6?) (\S{1,64}) \{(?: # handle \d{1,15})?$/;
+/** Chains that only table filter has, so that the line of the table is not missed where a search left them alone (`grep -A5 'chain KUBE-FIREWALL'`). */
+const OF_FILTER: ReadonlySet<string> = new Set(["KUBE-FIREWALL", "KUBE-FORWARD", "CILIUM_FORWARD"]);
 const CHAIN = /^chain (\S{1,64}) \{(?: # handle \d{1,15})?$/;
 const HOOK = /^type (?:filter|nat|route) hook [a-z]{1,16} priority [^;]{1,64};(?: policy ([a-z]{1,16});)?$/;
 /** What people write between the rules; an `nft` that does not know an extension of iptables prints it as `# xt_comment`, and the rule goes on behind it. */
@@ -22,14 +24,24 @@ export function asSaved(text: string, family: Family): string {
   const lines = text.split("\n");
   const saved = lines.map(() => "");
   const wanted = family === "ipv4" ? "ip" : "ip6";
-  let table: { readonly line: number; own: boolean } | undefined;
+  let table: { readonly line: number; own: boolean; readonly alone?: boolean } | undefined;
   let chain: string | undefined;
   let skipped = 0;
+  /** Some line names a table: then the chains of other tables stand in these. */
+  let inTable = false;
+  let setIn = false;
   for (const [index, raw] of lines.entries()) {
     const line = raw.trim();
     if (line === "") continue;
     if (table === undefined) {
       const [, found, name = ""] = TABLE.exec(line) ?? [];
+      const [, lone = ""] = wanted === "ip" && !inTable ? (CHAIN.exec(line) ?? []) : [];
+      inTable ||= line.startsWith("table ");
+      if (OF_FILTER.has(lone)) {
+        table = { line: index, own: true, alone: true };
+        chain = lone;
+        saved[index] = "*filter";
+      }
       if (found !== wanted || !TABLES.has(name)) continue;
       table = { line: index, own: true };
       saved[index] = `*${name}`;
@@ -43,10 +55,18 @@ export function asSaved(text: string, family: Family): string {
     } else if (chain === undefined) {
       chain = CHAIN.exec(line)?.[1] ?? "";
       if (!BASES.has(chain)) saved[index] = `:${chain} - [0:0]`;
-    } else if (line === "}") chain = undefined;
-    else if (!COMMENT.test(line)) {
+    } else if (line === "}") {
+      chain = undefined;
+      if (table.alone !== true) continue;
+      saved[index] = "COMMIT";
+      table = undefined;
+    } else if (!COMMENT.test(line)) {
       const hook = HOOK.exec(line);
-      if (hook === null) saved[index] = rule(chain, line);
+      // nft sets rules in: what stands at the margin is the rest of one that was wrapped
+      const rest = setIn && !/^\s/.test(raw);
+      setIn ||= /^\s/.test(raw);
+      if (rest) saved[index] = `nft: ${line.slice(0, 400)}`;
+      else if (hook === null) saved[index] = rule(chain, line);
       else if (BASES.has(chain)) saved[index] = `:${chain} ${(hook[1] ?? "accept").toUpperCase()}`;
       else table.own = false;
     }

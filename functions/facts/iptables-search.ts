@@ -50,7 +50,7 @@ const isEnd = (rule: IptablesRow | undefined): boolean =>
   rule !== undefined && (rule.toDestination !== undefined || (rule.target?.startsWith("KUBE-SEP-") === true && !/\bprobability\b/.test(rule.spec)));
 
 /** Whether the search finds a text, by the words alone of which it gives a choice; undefined if it is no such search. */
-function namesFound(pipe: string): ((text: string) => boolean) | undefined {
+export function namesFound(pipe: string): ((text: string) => boolean) | undefined {
   const [, program, options = "", raw = ""] = ANY_SEARCH.exec(pipe) ?? [];
   if (program === undefined || raw.includes(" | ") || raw.includes(" -e ")) return undefined;
   const extended = program === "egrep" || /[EP]/.test(options);
@@ -71,13 +71,15 @@ function namesFound(pipe: string): ((text: string) => boolean) | undefined {
 }
 
 /**
- * Each rule of `iptables-save` and `iptables -S` begins with the name of its chain; those of `iptables -L` do not. Where the
- * search shows the chain's own line (`:FORWARD ACCEPT [0:0]`), that line tells more. Chains of services are looked at by their ends.
+ * Each rule of `iptables-save` and `iptables -S` begins with the name of its chain; those of `iptables -L` do not. A search that
+ * finds the chain's own line (`:FORWARD ACCEPT [0:0]`), too, must show it. Chains of services are looked at by their ends.
  */
 function completeByName(value: Iptables, text: string, finds: (text: string) => boolean): void {
-  const named = value.chains.filter((chain) => !OF_A_SERVICE.test(chain.name) && finds(`-A ${chain.name} `) && !finds(`:${chain.name} `));
-  if (named.length === 0) return;
   const written = new Map([...lines(text)].map(({ line, text: content }) => [line, content]));
+  const isShown = ({ name, line }: { name: string; line: number }): boolean =>
+    !finds(`:${name} `) || written.get(line)?.trim().startsWith(`:${name} `) === true;
+  const named = value.chains.filter((chain) => !OF_A_SERVICE.test(chain.name) && finds(`-A ${chain.name} `) && isShown(chain));
+  if (named.length === 0) return;
   const without = new Set(value.rows.filter((row) => written.get(row.line)?.includes(`-A ${row.chain} `) !== true).map((row) => row.chain));
   const listed = new Set(value.rows.map((row) => row.chain));
   for (const chain of named) if (listed.has(chain.name) && !without.has(chain.name)) chain.complete = true;

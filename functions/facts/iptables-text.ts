@@ -300,6 +300,9 @@ export class Reader {
       return;
     }
     const [, name, policy, packets, bytes] = match as unknown as [string, string, string, string?, string?];
+    // a filter took the line of the table: its chains stand before its rules, so one of the same name begins the next
+    const { table, chains, saved } = this.#section;
+    if (table === undefined && !saved && chains.get(name)?.declared === true) this.#begin(undefined);
     this.#declare(line, name, policy === "-" ? undefined : policy, packets, bytes);
   }
 
@@ -334,10 +337,10 @@ export class Reader {
    */
   #settle(): void {
     const { chains, mixed, table, firstRow, saved, committed } = this.#section;
-    if (this.#filtered || mixed) return;
+    if (mixed) return;
     // rules of a chain that has shown none may stand behind the cut, where the order cannot be seen
     const cut = !committed && (saved || this.#input.truncated === true);
-    if (this.#request.format !== "list") {
+    if (this.#request.format !== "list" && !this.#filtered) {
       for (const { row, declared, begun, ended } of chains.values()) if (declared && begun && ended && !(cut && row.rules === 0)) row.complete = true;
     }
     if (table !== undefined) return;
@@ -348,7 +351,8 @@ export class Reader {
     const told: IptablesChain[] = [];
     for (const { chain: name, target } of rows) {
       const [from, to] = [chains.get(name)?.row, chains.get(target ?? "")?.row];
-      if (from?.table !== "unknown") continue;
+      // through a filter the rules of two tables come together, but for those behind the line of their chain
+      if (from?.table !== "unknown" || (this.#filtered && chains.get(name)?.declared !== true)) continue;
       const own = to?.table ?? tableOf(target ?? "");
       if (own !== "unknown") told.push(Object.assign(from, { table: own }));
       else if (to !== undefined) {

@@ -37,6 +37,8 @@ const Server = z.object({
   weight: z.int().optional(),
   /** Connections now. */
   active: z.int().optional(),
+  /** Of a second sample: how many more connections there are then. */
+  activeDelta: z.int().optional(),
   /** Connections that are closing, TIME_WAIT among them. */
   inactive: z.int().optional(),
 });
@@ -133,8 +135,22 @@ export const ipvs = defineFact<Ipvs>({
     return unparsed.with({ services, servers, empty: title !== undefined && services.length === 0 && whole ? [{ line: title }] : [] });
   },
   // the listing of one service beside that of all adds nothing
-  merge: (parts) => (ranked(parts)[0] as (typeof parts)[number]).value,
+  merge(parts) {
+    const { value, view } = ranked(parts)[0] as (typeof parts)[number];
+    const later = parts.find((part) => part.sample === 2 && part.view.scope === view.scope && part.view.format === view.format)?.value;
+    if (later === undefined || later === value) return value;
+    const active = new Map(later.servers.map((row) => [keyOf(row), row.active]));
+    const grown = (row: Server): Server => {
+      const now = active.get(keyOf(row));
+      return now === undefined || row.active === undefined ? row : { ...row, activeDelta: now - row.active };
+    };
+    return { ...value, servers: value.servers.map(grown) };
+  },
 });
+
+/** A real server of one virtual server. */
+const keyOf = (row: Server): string => [row.protocol, row.serviceAddress, row.servicePort, row.address, row.port].join(" ");
+
 const NO_MODULE =
   /^(?:cat: .{1,80}ip_vs: No such file or directory|Can't initialize ipvs: Protocol not available.{0,80}|Are you sure that IP Virtual Server is built in the kernel or as module\?)$/;
 

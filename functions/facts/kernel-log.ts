@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { verboseEntries } from "./journal-verbose.ts";
+import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { asSyslog, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
@@ -126,8 +126,9 @@ export const kernelLog = defineFact({
     const withAge = (messages: readonly Message[]): Message[] => [...withAges(messages, startedAt, live === true || timed === true, zone)];
     if (view.format === "json") return unparsed.with({ rows: readJson(text, unparsed), clocks: [] });
     const rows: Message[] = [];
-    if (view.format.startsWith("journal-")) {
-      for (const { value, line, text: quote } of view.format.startsWith("journal-verbose") ? verboseEntries(text) : jsonElements(text, unparsed)) {
+    const entries = journalEntries(view.format, text, unparsed);
+    if (entries !== undefined) {
+      for (const { value, line, text: quote } of entries) {
         if (view.format.endsWith("-whole") && !isOfKernel(value)) continue;
         const row = fromJournal(value);
         if (row === undefined) unparsed.add(line, quote);
@@ -216,8 +217,9 @@ function journalView(argv: readonly string[]): View | undefined {
   // the whole journal has the kernel's lines too; that of a unit or program has not, and other options print no log
   if (!kernelOnly && argv.slice(1).some((word) => OF_OTHERS.test(word))) return undefined;
   const output = optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o\w/.test(word))?.slice(2) ?? "short";
-  if (!/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat|json(?:-pretty)?|verbose)$/.test(output)) return undefined;
-  const format = output.startsWith("json") ? "journal-json" : output === "verbose" ? "journal-verbose" : "text";
+  const fields = STRUCTURED.test(output);
+  if (!fields && !/^(?:short(?:-[a-z-]{1,20})?|with-unit|cat)$/.test(output)) return undefined;
+  const format = fields ? structured(output) : "text";
   // a number of lines, a span of time, an earlier boot, a level or a pattern
   const part = argv.some(
     (word, i) =>

@@ -140,3 +140,10 @@ export function elementsOf({ fields }: Pick<KubeObject, "fields">, list: string)
 export const kindInRow = (row: string): string | undefined => /^(?:[a-z\d-]{1,63}\s{1,100})?([a-z]{2,60})(?:\.[a-z\d.-]{1,100})?\/[a-z\d]/.exec(row)?.[1];
 /** What stands above the rows of any kind. */
 export const isTableHeader = (row: string): boolean => /^(?:NAMESPACE\s+)?NAME\s+[A-Z]/.test(row);
+
+/** "2m10s", "12d", "1y20d" of kubectl's table, in seconds. */
+export function secondsOf(text: string): number | undefined {
+  const units: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3600, m: 60, s: 1 };
+  if (!/^(?:\d{1,6}[ydhms]){1,3}$/.test(text)) return undefined;
+  return [...text.matchAll(/(\d{1,6})([ydhms])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ""] ?? 0), 0);
+}

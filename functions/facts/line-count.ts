@@ -26,7 +26,7 @@ const Count = z.object({
   family: z.enum(["ipv4", "ipv6"]).optional(),
   /** Of rules: which of the two iptables, where the command says it, and the chains that were counted: what somebody searched for ("KUBE-SEP"). Chains count, too. */
   backend: z.enum(["legacy", "nft"]).optional(),
-  /** Of copies: the comment of a rule that is there once, or for a few tables and chains once each. */
+  /** Of copies: the comment of a rule that is there once, or for a few tables and chains once each; or the address of node-local-dns. */
   search: z.string().optional(),
   /** Of elements, how the command named their BPF map: "id 411", "pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2". */
   map: z.string().optional(),
@@ -56,6 +56,8 @@ const SINGLES: ReadonlySet<string> = new Set([
   "kubernetes service portals",
   "kubernetes service traffic requiring SNAT",
 ]);
+/** The usual addresses of node-local-dns (Kubespray has the second), of which there are a dozen rules. */
+const LOCAL_DNS = /^169\.254\.2[05]\.10$/;
 const LISTING = /^ip(6)?tables(?:-(legacy|nft))?(?:-save)?$/;
 /** Says iptables on stderr. */
 const REMARK = /^# Warning: ip6?tables-legacy tables present/;
@@ -144,7 +146,8 @@ export const lineCount = defineFact({
 function singleIn(pipe: string): string | undefined {
   const [, listed, counted] = COMMENT.exec(pipe) ?? [];
   const comment = (listed ?? counted)?.replaceAll(/^["']|["']$/g, "");
-  return comment !== undefined && SINGLES.has(comment) ? comment : undefined;
+  const address = comment?.replaceAll("\\.", ".") ?? "";
+  return comment !== undefined && SINGLES.has(comment) ? comment : LOCAL_DNS.test(address) ? address : undefined;
 }
 
 /** What the format of the view says besides: the family of neighbours, the backend of rules. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
-import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { readIfconfig } from "./ifconfig.ts";
 import { ipCommand } from "./ip-command.ts";
 import { type LinkText, readLinkText, split } from "./ip-link-text.ts";
@@ -162,7 +162,10 @@ export const link = defineFact({
   },
   merge(parts) {
     return {
-      rows: mergeList(parts, (value) => value.rows),
+      rows: withSingles(
+        mergeList(parts, (value) => value.rows),
+        parts,
+      ),
       vxlans: mergeList(parts, (value) => value.vxlans),
       bridges: mergeList(parts, (value) => value.bridges),
       statistics: withDeltas(parts),
@@ -186,6 +189,20 @@ function mergeList<R extends { interface: string }>(parts: readonly Part<Links>[
     for (const row of added) seen.add(row.interface);
   }
   return rows;
+}
+
+/** The rows with what better listings of single interfaces tell: `ip link show flannel.1` has the hardware address that `ip -br addr` leaves out. */
+function withSingles(rows: readonly (Link & Row)[], parts: readonly Part<Links>[]): Link[] {
+  const first = parts.filter((part) => part.sample === 1 && part.value.rows.length > 0);
+  const whole = Math.max(...first.filter(({ view }) => view.scope === "").map(({ view }) => view.rank));
+  const singles = first.filter(({ view }) => view.scope !== "" && view.rank > whole).sort((a, b) => a.view.rank - b.view.rank);
+  const told = new Map(singles.flatMap((part) => part.value.rows.map((row: Link & Row) => [row.interface, row] as const)));
+  return rows.map((row) => {
+    const one = told.get(row.interface);
+    if (one === undefined) return row;
+    // somebody switched it in between: the later listing is right
+    return one.up !== row.up && (one.output ?? 0) < (row.output ?? 0) ? { ...one, ...row } : { ...row, ...one };
+  });
 }
 
 const COUNTERS = ["rxBytes", "rxPackets", "rxErrors", "rxDropped", "rxOverrun", "rxMissed", "txBytes", "txPackets", "txErrors", "txDropped"] as const;

@@ -27,7 +27,8 @@ export function storedLines(pasted: string, unparsed: UnparsedLines): JsonElemen
 }
 
 function stored(line: number, said: string, time: unknown, name: unknown, rest: object = {}): JsonElement {
-  const at = typeof time === "number" ? new Date(time).toISOString() : time;
+  // a garbled number may be no time
+  const at = typeof time !== "number" ? time : Math.abs(time) <= 8.64e15 ? new Date(time).toISOString() : undefined;
   return { line, text: said, value: { ...rest, "@timestamp": at, log: said, kubernetes: { container_name: name } } };
 }
 

@@ -87,7 +87,8 @@ const HALF_A_YEAR = 182 * DAY;
 const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
 
 /**
- * Gives rows that have a time and no age their age: seconds between the time and `startedAt`, to the millisecond; a result below zero counts as 0.
+ * Gives rows that have a time and no age their age: seconds between the time and `startedAt`, to the millisecond; a result below zero counts as 0,
+ * and where the newest is below zero, the others count from it.
  * Without `startedAt`, or where a person pasted (`live` is false) a log that ends more than 30 days before it (200 where the times have a year), nobody knows: then only lines after which the
  * log itself goes on for an hour or more get an age, which is how long it does (the true one is greater).
  * @param zone seconds east of UTC of the times that name no zone
@@ -103,10 +104,14 @@ export function withAges<R extends { time?: string | undefined; age?: number | u
   let limit = PASTED_LATER;
   // a line of the future shows that the offset is the collector's and not the node's
   const east = zone !== 0 && rows.some(({ time }) => time !== undefined && (epochOf(time, startedAt, zone) ?? 0) > startedAt + 120) ? 0 : zone;
-  const aged = rows.map((row) => {
-    const seconds = row.time === undefined || row.age !== undefined ? undefined : epochOf(row.time, startedAt, east);
+  const times = rows.map((row) => (row.time === undefined || row.age !== undefined ? undefined : epochOf(row.time, startedAt, east)));
+  // one of a zone ahead, which nothing tells: its newest line was written at the collection, or before
+  const last = times.reduce<number>((most, time) => Math.max(most, time ?? 0), 0);
+  const read = last > startedAt + 120 ? last : startedAt;
+  const aged = rows.map((row, i) => {
+    const seconds = times[i];
     if (seconds === undefined) return row;
-    const age = Math.max(0, rounded(startedAt - seconds));
+    const age = Math.max(0, rounded(read - seconds));
     if (age < newest) {
       newest = age;
       limit = epochOf(row.time as string, undefined) === undefined ? PASTED_LATER : DATED_LATER;

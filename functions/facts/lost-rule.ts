@@ -120,10 +120,17 @@ function beforeLocal({ rule, route }: Sources): Pick<LostRule, "early" | "late">
     // a VRF puts table local behind the tables of VRFs, and these may be named by their numbers
     const vrfs = own.some(({ table }) => table === "l3mdev");
     const shown = new Set((route?.rows ?? []).flatMap((row) => (row.family === family ? [row.table] : [])));
+    const leading = new Set(
+      (route?.rows ?? []).flatMap((row) =>
+        row.family === family && row.type === "unicast" && (row.prefix === "0.0.0.0/0" || row.prefix === "::/0") ? [row.table] : [],
+      ),
+    );
     const found = own.slice(0, local).filter((row) => {
       const { from, table = "main", sourcePort, destinationPort, tos } = row;
       const ofSenders = from !== "all" && isGeneral({ ...row, from: "all" }) && [sourcePort, destinationPort, tos].every((asked) => asked === undefined);
-      return ofSenders && !usual.has(table) && !passesOn.has(table) && (!vrfs || shown.has(table));
+      // table default is empty on most nodes; whoever fills it (SONiC, for its management port) means the packets to leave
+      const known = table === "default" ? leading.has(table) : !usual.has(table);
+      return ofSenders && known && !passesOn.has(table) && (!vrfs || shown.has(table));
     });
     if (found.length === 0) continue;
     for (const row of found)

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { combine, ranked } from "./parts.ts";
+import { withoutPrompts } from "./paste.ts";
 
 /**
  * Kernel modules that are loaded, and built-in ones where an output shows them. A name that is not here can still be built in: a built-in module
@@ -23,7 +24,9 @@ const Module = z.object({
 });
 /** The kernel has no such module, not even as a file: modprobe was asked for it. One that is built in would be found. */
 const Missing = z.object({ line: z.int(), name: z.string() });
-const Modules = z.object({ rows: z.array(Module), missing: z.array(Missing) });
+/** It was looked for among the modules that are loaded, and is not there: it is not loaded, or it is built in. */
+const Sought = z.object({ line: z.int(), name: z.string() });
+const Modules = z.object({ rows: z.array(Module), missing: z.array(Missing), sought: z.array(Sought).optional() });
 type Module = z.infer<typeof Module>;
 
 const LSMOD_HEADER = /^Module\s+Size\s+Used by/;
@@ -64,10 +67,17 @@ export const module = defineFact({
     return undefined;
   },
   schema: Modules,
-  // A kernel without module support has no /proc/modules: that is no list of no modules.
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !/could not (?:open|get)|can't open/.test(text)),
-  parse({ text, argv, view, stderr }) {
+  // A kernel without module support has no /proc/modules: that is no list of no modules. grep ends with 1 where it found nothing.
+  answered: ({ exitCode, text, stderr, command = "" }) =>
+    exitCode === undefined ||
+    exitCode === 0 ||
+    (exitCode === 1 && `${text}${stderr}`.trim() === "" && command.includes("grep ")) ||
+    (text.trim() !== "" && !/could not (?:open|get)|can't open/.test(text)),
+  parse({ text, argv, view, stderr, pipe, truncated }) {
     const unparsed = new UnparsedLines();
+    const sought =
+      view.format === "loaded" && truncated !== true && stderr.trim() === "" ? soughtInVain(argv, pipe ?? "", withoutPrompts(text).trim()) : undefined;
+    if (sought !== undefined) return unparsed.with({ rows: [], missing: [], sought: [{ line: 1, name: sought }] });
     if (view.format === "directory") return unparsed.with({ rows: readDirectory(text, argv, unparsed), missing: [] });
     if (view.format === "modprobe") return unparsed.with({ rows: [], missing: readModprobe(text, stderr) });
     const rows: Module[] = [];
@@ -95,10 +105,25 @@ export const module = defineFact({
     });
     const all = combine(rows, (row) => row.name);
     const known = new Set(all.map((row) => row.name));
-    return { rows: all, missing: best.flatMap((part) => part.value.missing).filter((row) => !known.has(row.name)) };
+    const sought = best.flatMap((part) => part.value.sought ?? []).filter((row) => !known.has(row.name));
+    return {
+      rows: all,
+      missing: best.flatMap((part) => part.value.missing).filter((row) => !known.has(row.name)),
+      ...(sought.length === 0 ? {} : { sought }),
+    };
   },
   whole: (parts) => parts.some((part) => part.complete && (part.view.scope === "loaded" || part.view.scope === "names")),
 });
+
+const SEARCH = /^[ef]?grep(?: -[iwEFn]{1,4})?( -[iwEFn]{0,3}c[iwEFn]{0,3})? ["']?\^?([\w-]{3,64})["']?( \| wc -l)?$/;
+
+/** The module that `lsmod | grep NAME`, `grep NAME /proc/modules` or one of these with `-c` or `| wc -l` did not find. */
+function soughtInVain(argv: readonly string[], pipe: string, text: string): string | undefined {
+  const asked = argv[0] === "grep" ? argv.filter((word) => !word.startsWith("/")).join(" ") : pipe;
+  const [, counted, name, lines] = SEARCH.exec(asked + (argv[0] === "grep" && pipe !== "" ? ` | ${pipe}` : "")) ?? [];
+  if (name === undefined) return undefined;
+  return text === (counted === undefined && lines === undefined ? "" : "0") ? underscored(name) : undefined;
+}
 
 // kmod: "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.8.0"; BusyBox: "modprobe: module br_netfilter not found in modules.dep"
 const NOT_A_MODULE = /^modprobe: (?:FATAL: )?[Mm]odule ['"]?([\w-]{1,64})['"]? not found(?: in .{1,200}|\.)?$/;

@@ -82,7 +82,7 @@ interface Sources {
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
   readonly ping?: { rows: readonly PingRun[] };
 }
-type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number };
+type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number; errors?: number };
 
 const OVER_MTU = /(?:^|\s)(\S{1,15}): dropped over-mtu packet: (\d{1,6}) > (\d{1,6})/;
 /** Tunnels that CNIs name alike everywhere, for listings without -d. Cilium's and OVS's take the size from each route. */
@@ -119,7 +119,9 @@ export const mtuConflict = defineDerivedFact({
       return links.get(answer?.route?.interface ?? "");
     };
     const { lookup } = routeTables(sources);
-    const uplink = wayTo("198.51.100.1") ?? (routes.length === 0 && (whole.has("link") || links.has("lo")) ? widest([...links.values()]) : undefined);
+    // of a few routes that somebody picked (`ip route | grep vxlan`) the default one may be missing
+    const unrouted = routes.length === 0 || !whole.has("route");
+    const uplink = wayTo("198.51.100.1") ?? (unrouted && (whole.has("link") || links.has("lo")) ? widest([...links.values()]) : undefined);
     const tunnels: Tunnel[] = [];
     for (const row of links.values()) {
       const tunnel = tunnelOf(row, values, uplink, links, wayTo);
@@ -157,7 +159,8 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: b
     const passed = here.filter((run) => run.received > 0).reduce((most, run) => Math.max(most, run.size), -1);
     // Linux lets nobody cut what its interface can send, with -M do or without; where the interfaces are not known, only the option tells
     const silent = here.filter(
-      (run) => (run.whole || links.some((row) => row.mtu !== undefined)) && run.received === 0 && run.tooLarge === 0 && run.size > passed,
+      (run) =>
+        (run.whole || links.some((row) => row.mtu !== undefined)) && run.received === 0 && run.tooLarge === 0 && run.errors === undefined && run.size > passed,
     );
     const lost = silent.toSorted((one, other) => one.size - other.size)[0];
     // one packet may get lost anywhere

@@ -47,9 +47,17 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
   /** The elements of a set while they are not closed. */
   let counting: Scan | undefined;
   let last = 0;
-  for (const { line, text: content, ended } of trimmedLines(text)) {
+  /** nft sets rules in: then what stands at the margin is the rest of one that a window or a mail wrapped. */
+  let setIn = false;
+  for (const { line, text: content, ended, flush } of trimmedLines(text)) {
     last = line;
     const block = blocks.at(-1);
+    if (block?.kind === "chain" && flush && setIn && content !== "}" && open === undefined) {
+      unparsed.add(line, content);
+      block.broken = true;
+      continue;
+    }
+    setIn ||= block?.kind === "chain" && !flush;
     if (!ended && block !== undefined && content !== "}") unparsed.add(line, content);
     else if (open !== undefined) {
       open.parts.push(content);
@@ -147,8 +155,8 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
 const ESCAPE = String.fromCharCode(27);
 const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
 
-/** The lines of a text that are not blank, uncut: sets stand in one line however long. `ended`: with a newline. */
-function* trimmedLines(text: string): Generator<{ line: number; text: string; ended: boolean }> {
+/** The lines of a text that are not blank, uncut: sets stand in one line however long. `ended`: with a newline; `flush`: no blank stands in front. */
+function* trimmedLines(text: string): Generator<{ line: number; text: string; ended: boolean; flush: boolean }> {
   const coloured = text.includes(ESCAPE);
   let line = 0;
   for (let start = 0; start < text.length; ) {
@@ -156,7 +164,7 @@ function* trimmedLines(text: string): Generator<{ line: number; text: string; en
     const end = newline === -1 ? text.length : newline;
     line++;
     const content = (coloured ? text.slice(start, end).replace(COLOURS, "") : text.slice(start, end)).trim();
-    if (content !== "") yield { line, text: content, ended: newline !== -1 };
+    if (content !== "") yield { line, text: content, ended: newline !== -1, flush: !/^\s/.test(text.slice(start, start + 1)) };
     start = end + 1;
   }
 }

@@ -19,7 +19,7 @@ const Port = z.object({
   protocol: z.string(),
   /** rule: of kube-proxy, or its virtual server in IPVS. list: somebody asked the cluster. */
   by: z.enum(["rule", "list"]),
-  /** It was seen that kube-proxy does not hold it: it is too new for that (it jumps to KUBE-EXT-), or all that listens was listed. */
+  /** It was seen that kube-proxy does not hold it: it is too new for that (it jumps to KUBE-EXT-, or so are the nodes), or all that listens was listed. */
   sure: z.boolean(),
 });
 const User = z.object({
@@ -29,7 +29,12 @@ const User = z.object({
   sure: z.boolean(),
   process: z.string().optional(),
 });
-const NodePorts = z.object({ rows: z.array(Port), users: z.array(User) });
+const NodePorts = z.object({
+  rows: z.array(Port),
+  users: z.array(User),
+  /** Connections that wait for an answer, and to which SNAT gave a NodePort of the node, whatever ports it keeps free: at least half of those that got another port. */
+  translated: z.array(z.object({ line: z.int(), port: z.int() })),
+});
 type NodePorts = z.infer<typeof NodePorts>;
 type Port = z.infer<typeof Port> & Row;
 
@@ -49,6 +54,9 @@ interface Sources {
   readonly conntrack?: { rows: readonly (ConntrackEntry & Row)[] };
   readonly address?: { rows: readonly { address: string; interface?: string }[] };
   readonly ipvs?: { services: readonly (Row & { protocol: string; address: string; port?: number })[] };
+  readonly process?: { rows: readonly { command: string }[] };
+  readonly "cluster-node"?: { rows: readonly { version: string }[] };
+  readonly "cluster-pod"?: { rows: readonly { name: string; status: string }[] };
   readonly "cluster-service"?: { nodePorts: readonly (Row & { protocol: string; port: number })[] };
 }
 
@@ -61,19 +69,47 @@ const isKubeProxy = (process: string | undefined): boolean => process !== undefi
 export const nodePort = defineDerivedFact<NodePorts>({
   id: "node-port",
   title: "NodePorts that outgoing connections of the node may take, and connections that sit on one",
-  from: ["sysctl", "iptables", "nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
-  optional: ["nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
+  from: ["sysctl", "iptables", "nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs", "process", "cluster-node", "cluster-pod"],
+  optional: ["nft", "socket", "lsof", "conntrack", "address", "cluster-service", "ipvs", "process", "cluster-node", "cluster-pod"],
   // rows of these only ever add a connection, or show that a port is held
-  inPart: ["socket", "lsof", "conntrack", "address", "cluster-service", "ipvs"],
+  inPart: ["socket", "lsof", "conntrack", "address", "cluster-service", "ipvs", "process", "cluster-node", "cluster-pod"],
   schema: NodePorts,
   // in its nftables mode kube-proxy needs no iptables
   enough: (values, whole) => ["sysctl", "nft"].every((id) => whole.has(id)) && hasNftProxy((values as Sources).nft),
   derive(values) {
     const sources = values as Sources;
     const rows = portsOf(sources);
-    return { rows: rows.slice(0, MAX_ROWS), users: usersOf(sources, rows).slice(0, MAX_ROWS) };
+    return { rows: rows.slice(0, MAX_ROWS), users: usersOf(sources, rows).slice(0, MAX_ROWS), translated: translatedOf(sources).slice(0, MAX_ROWS) };
   },
 });
+
+/** A port that SNAT chooses by chance is a NodePort now and then: of connections that wait for a server that is gone, few have one. */
+function translatedOf(sources: Sources): NodePorts["translated"] {
+  const own = ownAddresses(sources);
+  const nodePorts = new Set([
+    ...rulesOf(sources.iptables?.rows ?? [], "KUBE-NODEPORTS").map((row) => Number(row.destinationPort)),
+    ...(sources.nft === undefined ? [] : nftNodePorts(sources.nft)).map(({ port }) => port),
+    ...(sources.ipvs?.services ?? []).filter((row) => own.has(row.address) && (row.port ?? 0) >= USUAL_NODE_PORTS).map((row) => row.port),
+    ...(sources["cluster-service"]?.nodePorts ?? []).map((row) => row.port),
+  ]);
+  const moved = (sources.conntrack?.rows ?? []).filter(
+    (row) =>
+      row.protocol === "tcp" &&
+      row.state === "SYN_SENT" &&
+      row.unreplied &&
+      own.has(row.replyDestination) &&
+      row.sourcePort !== undefined &&
+      row.replyDestinationPort !== row.sourcePort,
+  );
+  const found = moved.filter((row) => nodePorts.has(row.replyDestinationPort));
+  return found.length * 2 < moved.length || found.length * 200 < nodePorts.size
+    ? []
+    : found.map((row) => ({ ...placed(row), port: row.replyDestinationPort as number }));
+}
+
+/** Cluster IPs, and those of load balancers, are on kube-ipvs0. */
+const ownAddresses = (sources: Sources): Set<string> =>
+  new Set((sources.address?.rows ?? []).flatMap((row) => (row.interface === undefined || row.interface === "kube-ipvs0" ? [] : [row.address])));
 
 /** Each port once: that of a rule, else that of a list. */
 function portsOf(sources: Sources): Port[] {
@@ -101,14 +137,28 @@ function portsOf(sources: Sources): Port[] {
   }
   // in its nftables mode it never held them
   for (const { port, protocol, row } of sources.nft === undefined ? [] : nftNodePorts(sources.nft)) add(row, port, protocol, "rule", true);
-  // cluster IPs, and those of load balancers, are on kube-ipvs0
-  const own = new Set((sources.address?.rows ?? []).flatMap((row) => (row.interface === undefined || row.interface === "kube-ipvs0" ? [] : [row.address])));
+  const own = ownAddresses(sources);
   const isNodePort = (address: string, port: number | undefined): port is number => port !== undefined && port >= USUAL_NODE_PORTS && own.has(address);
   for (const row of sources.ipvs?.services ?? []) if (isNodePort(row.address, row.port)) add(row, row.port, row.protocol, "rule", listed);
   // who serves a port of the cluster's list is known where kube-proxy was seen to listen on its own ports
   const served = listed && sockets.some((row) => row.state === "LISTEN" && row.process?.startsWith("kube-proxy") === true);
-  for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", served && row.protocol === "tcp");
+  const recent = runsKubeProxy(sources) && isRecent(sources["cluster-node"]?.rows ?? []);
+  for (const row of sources["cluster-service"]?.nodePorts ?? []) add(row, row.port, row.protocol, "list", recent || (served && row.protocol === "tcp"));
   return [...ports.values()];
+}
+
+/** It is among the programs of the node, or its pods are among those of the cluster. */
+function runsKubeProxy(sources: Sources): boolean {
+  const pods = sources["cluster-pod"]?.rows ?? [];
+  return (
+    (sources.process?.rows ?? []).some((row) => row.command === "kube-proxy") ||
+    pods.some((row) => row.name.startsWith("kube-proxy-") && row.status === "Running")
+  );
+}
+
+/** kube-proxy is at most three minor versions older than the kubelets, so with kubelets of 1.27 it holds no NodePort. */
+function isRecent(nodes: readonly { version: string }[]): boolean {
+  return nodes.length > 0 && nodes.every(({ version }) => Number(/^v1\.(\d{1,3})\./.exec(version)?.[1] ?? 0) >= 27);
 }
 
 /** Connections of the node that sit on one of the ports. Where kube-proxy may hold it, a connection that the node itself opened shows that it does not. */

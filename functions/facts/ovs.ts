@@ -88,6 +88,12 @@ const BONDS_BEHIND = /^[ \t]{0,8}(?:-{4} \S{1,255} -{4}|bond\s{1,8}type\s{1,8}(?
 const LIST_HEADING = /^bond\s+type\s+(?:recircID\s+)?(?:slaves|members)$/i;
 const LIST_ROW = new RegExp(`^(\\S{1,255})\\s+${MODE}\\s+(?:-?\\d{1,10}\\s+)?(\\S{1,255}(?:, \\S{1,255}){0,15})$`);
 
+/** `ovs-vsctl add-br b1 -- list Port` holds several commands; in `ovs-vsctl -- --columns=name,type list Interface` the one command has options of its own. */
+function holdsSeveral(argv: readonly string[]): boolean {
+  const at = argv.indexOf("--");
+  return at !== -1 && (argv.lastIndexOf("--") !== at || argv.slice(1, at).some((word) => !word.startsWith("-")));
+}
+
 export const ovs = defineFact({
   id: "ovs",
   title: "Open vSwitch: bridges, ports, interfaces, bonds",
@@ -97,7 +103,7 @@ export const ovs = defineFact({
     const complete = (count: number): boolean => words.length === count;
     if (argv[0] === "ovs-appctl" && words[0] === "bond/show") return { format: "bond/show", complete: complete(1), scope: words.join(" "), rank: 3 };
     if (argv[0] === "ovs-appctl" && words[0] === "bond/list") return { format: "bond/list", complete: complete(1), scope: "bond/list", rank: 2 };
-    if (argv[0] !== "ovs-vsctl" || argv.includes("--") || argv.includes("--oneline")) return undefined;
+    if (argv[0] !== "ovs-vsctl" || holdsSeveral(argv) || argv.includes("--oneline")) return undefined;
     if (words[0] === "show") return { format: "show", complete: complete(1), scope: "show", rank: 4 };
     // of one bridge: the names of its ports, or of the interfaces in them
     if ((words[0] === "list-ports" || words[0] === "list-ifaces") && words.length === 2)

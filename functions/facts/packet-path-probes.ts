@@ -304,27 +304,30 @@ function overlays(view: NodeView, family: Family, uplink: string | undefined): P
     if (!up) continue;
     const vxlan = view.vxlans.find((row) => row.interface === overlay);
     const carrier = carrierOf(overlay, kind, vxlan?.port);
-    const through = vxlan?.underlay ?? uplink;
+    // of a node whose routes or addresses nobody listed (`ip -br link`) it comes by some card to some address
+    const through = vxlan?.underlay ?? uplink ?? (view.routes.length === 0 ? SOME_UPLINK : undefined);
     if (carrier === undefined || through === undefined) continue;
     const local = vxlan?.local ?? view.addresses.find((row) => row.interface === through && row.family === family && row.scope !== "link")?.address;
-    if (local === undefined || addressFamily(local) !== family) continue;
+    const hidden = local === undefined && family === "ipv4" && (view.addresses.length === 0 || through === SOME_UPLINK);
+    if (!hidden && (local === undefined || addressFamily(local) !== family)) continue;
     // a tunnel that leads nowhere is a leftover, or the device that a module makes by itself
     if (carrier.protocol === "ipencap" && !view.routes.some((route) => route.interface === overlay && route.gateway !== undefined)) continue;
     const peer = view.fdb.find((row) => row.interface === overlay && row.destination !== undefined && addressFamily(row.destination) === family)?.destination;
     const [from, to] = peer === undefined ? [{}, {}] : [{ source: peer }, { destination: peer }];
+    const [atUs, byUs] = local === undefined ? [{}, {}] : [{ destination: local }, { source: local }];
     for (const state of ["NEW", "ESTABLISHED"] as const) {
       const base = { family, state, ...carrier };
       probes.push({
         name: "overlay-in",
         network: "kubernetes",
         overlay,
-        packet: { ...base, hook: "input", inInterface: through, destination: local, ...from },
+        packet: { ...base, hook: "input", inInterface: through, ...atUs, ...from },
       });
       probes.push({
         name: "overlay-out",
         network: "kubernetes",
         overlay,
-        packet: { ...base, hook: "output", outInterface: through, source: local, ...to },
+        packet: { ...base, hook: "output", outInterface: through, ...byUs, ...to },
       });
     }
   }

@@ -22,6 +22,8 @@ const Run = z.object({
   received: z.int(),
   /** Lines that say that a packet is too large for an interface on the way: "Message too long", "Frag needed". */
   tooLarge: z.int(),
+  /** Errors in place of answers (`+2 errors`), where there were some; their lines may be missing, for ping writes its own to the other output. */
+  errors: z.int().optional(),
 });
 const Runs = z.object({ rows: z.array(Run) });
 type Run = z.infer<typeof Run>;
@@ -30,7 +32,7 @@ type Run = z.infer<typeof Run>;
 const HEADER =
   /^PING \S{1,255} ?\(([^()\s]{2,45})\)(?:(?: from \S{1,60}(?: \S{1,20})?)?:? )(\d{1,5})(?:\(\d{1,5}\) bytes of data\.?|(?: data)? bytes(?: of data)?\.?)/;
 const HEADER_NAMELESS = /^PING ([0-9a-fA-F:.]{2,45}) (\d{1,5})\(\d{1,5}\) bytes of data/;
-const RESULT = /^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received/;
+const RESULT = /^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received(?:, \+\d{1,9} duplicates)?(?:, \+(\d{1,9}) errors)?/;
 const TOO_LARGE = /message too (?:long|large)|frag(?:mentation)? needed|packet too big/i;
 /** Answers, remarks and statistics: what else ping prints. */
 const FRAME =
@@ -62,7 +64,8 @@ export const ping = defineFact({
       if (header !== null && addressFamily(header[1] as string) !== undefined) {
         current = { line, target: header[1] as string, size: Number(header[2]), whole: view.format === "whole", sent: 0, received: 0, tooLarge: 0 };
       } else if (result !== null && current !== undefined) {
-        rows.push({ ...current, sent: Number(result[1]), received: Number(result[2]) });
+        const errors = result[3] === undefined ? {} : { errors: Number(result[3]) };
+        rows.push({ ...current, sent: Number(result[1]), received: Number(result[2]), ...errors });
         current = undefined;
       } else if (TOO_LARGE.test(bare)) {
         if (current !== undefined) current.tooLarge++;

@@ -1,8 +1,8 @@
-import { words } from "./command.ts";
+import { givenToShell, words } from "./command.ts";
 
 /** What a person piped an output into, its words joined with single blanks: "grep CLOSE_WAIT | wc -l"; "" if into nothing. Commands behind `;` and `&&` are cut off. */
 export function pipeOf(command: string): string {
-  const all = words(command);
+  const all = words(givenToShell(command));
   const start = all.indexOf("|");
   if (start === -1) return "";
   const behind = all.slice(start + 1);

@@ -86,6 +86,7 @@ function enough(values: Sources, whole: ReadonlySet<string>): boolean {
   return servers.length > 0 && (file !== undefined || !servers.some(({ address }) => isLoopback(address)));
 }
 
+const FLAGS = /\.env$|^\/etc\/(?:default|sysconfig)\/kubelet$|\/kubelet\.service(?:$|\.d\/)/;
 const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address);
 
 /** Arguments beat settings; the default holds only where both were read and name no file. */
@@ -94,8 +95,8 @@ function sourceOf(values: Sources, whole: ReadonlySet<string>): (PodDns["sources
   const argument = ARGUMENT.exec(kubelet?.arguments ?? "")?.[1];
   if (kubelet !== undefined && argument !== undefined) return { ...placed(kubelet), file: argument, by: "argument" };
   const settings = values["resolv-conf"]?.kubelet ?? [];
-  // flags in a file of the environment become arguments
-  const named = settings.find((row) => row.resolvConf !== undefined && row.file.endsWith(".env")) ?? settings.find((row) => row.resolvConf !== undefined);
+  // flags in a file of the environment, or of systemd, become arguments
+  const named = settings.find((row) => row.resolvConf !== undefined && FLAGS.test(row.file)) ?? settings.find((row) => row.resolvConf !== undefined);
   if (named?.resolvConf !== undefined) return { ...placed(named), file: named.resolvConf, by: "setting" };
   // nothing names a file: sure only where all of the settings were seen, and of the processes all or none at all
   const [first] = settings;

@@ -45,6 +45,12 @@ const WIDE = new RegExp(
 // the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat. Behind `| grep Ready`
 // the line stands alone, and has lost what it was set in by
 const NOT_READY = /^\s{0,8}Ready\s{1,40}(?:False|Unknown)\s{1,20}\w{3}, .{1,120}?\s{2,40}([A-Z]\w{1,60})\s{2,60}(\S.{0,4000})$/;
+/** Any of those conditions, whatever is left of its line. */
+const CONDITION = /^\s{0,8}[A-Z]\w{4,40}\s{1,40}(?:True|False|Unknown)\s{1,20}[A-Z][a-z]{2}, /;
+/** The beginning of an event, of which the next line has the rest. */
+const BEGUN = new RegExp(`^\\s{0,8}(?:Normal|Warning)\\s{1,40}[A-Z]\\w{1,60}\\s{1,60}${AGE}`);
+/** What follows an event and is no rest of its line: another object, another section, a prompt, and what a probe printed on lines of its own. */
+const OTHER = /^(?:[A-Z][\w -]{1,40}:(?:\s|$)|\s{0,8}(?:calico\/node is not (?:ready|live): |Type\s+Reason\s+Age\s|----\s))/;
 /** The end of that line, which is what people copy: the reason is that of this condition alone. */
 const NOT_READY_END = /^.{0,100}?\s{2,40}(KubeletNotReady)\s{2,60}(\S.{0,4000})$/;
 // `crictl info`: the conditions of the runtime, and how it went to load the CNI configuration
@@ -89,6 +95,8 @@ export const podEvent = defineFact({
     const unparsed = new UnparsedLines();
     if (view.format === "objects") return unparsed.with({ rows: fromObjects(input, unparsed) });
     const rows: Event[] = [];
+    // the line with an event or a condition that a window may have cut: the next one goes on with it
+    let before = -1;
     for (const { line, text: raw } of lines(text)) {
       const described = DESCRIBED.exec(raw);
       const listed = described === null ? LISTED.exec(raw.trimStart()) : null;
@@ -114,8 +122,17 @@ export const podEvent = defineFact({
       ) {
         unparsed.add(line, raw);
       }
+      if (view.format !== "describe") continue;
+      if (described !== null || listed !== null || CONDITION.test(raw)) before = line;
+      else if (BEGUN.test(raw) || (before === line - 1 && !OTHER.test(raw) && !isPromptLine(raw))) {
+        unparsed.add(line, raw);
+        before = line;
+      }
       // the rest of a description is about other things
     }
+    // it ends with the events, or says that there are none
+    const printed = text.trimEnd().split("\n");
+    if (view.format === "describe" && rows.length === 0 && /^Name:/m.test(text) && !/^Events:/m.test(text)) unparsed.add(printed.length, printed.at(-1) ?? "");
     return unparsed.with({ rows });
   },
 });

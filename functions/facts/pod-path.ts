@@ -73,7 +73,7 @@ const PodPath = z.object({
   claims: z.array(Claim),
   /** Routes on one device to several addresses of the node's own range: Calico gives a pod one, and no list of pods says whose the others are. */
   crowded: z.array(z.object({ line: z.int(), address: z.string(), interface: z.string() })),
-  /** Pods of this node that were made seconds ago: their devices may have no carrier yet. */
+  /** Pods of this node that were made seconds ago, or that end: their devices may have no carrier yet, or any more. */
   starting: z.array(z.object({ line: z.int(), name: z.string() })),
 });
 type PodPath = z.infer<typeof PodPath>;
@@ -184,7 +184,8 @@ export const podPath = defineDerivedFact<PodPath>({
     // where nobody knows what the node is called, any of them may be its own
     const unnamed = (sources["cluster-pod"]?.rows ?? []).every((row) => row.own === undefined);
     for (const row of sources["cluster-pod"]?.rows ?? []) {
-      if ((row.own ?? unnamed) && STARTS.test(row.status) && (row.age ?? START) < START) result.starting.push({ ...placeOf(row), name: row.name });
+      if (!(row.own ?? unnamed)) continue;
+      if (row.status === "Terminating" || (STARTS.test(row.status) && (row.age ?? START) < START)) result.starting.push({ ...placeOf(row), name: row.name });
     }
     nameHeir(link?.rows ?? [], result.routes);
     const rivals = rivalsOf(entries);

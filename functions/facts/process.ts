@@ -97,12 +97,21 @@ export const process = defineFact({
     const names = view.format === "names" || (view.format === "custom" && /(?:^|[,\s])u?comm(?:[=:][^,]{0,40})?$/.test(formatOf(argv) ?? ""));
     const window = windowOf(text);
     const cut: { line: number; text: string }[] = [];
+    let rests = 0;
     for (const { line, text: content } of lines(text)) {
       const title = titleColumns(content);
       if (title !== undefined) {
         columns = title;
         continue;
       }
+      // no process begins so: the rest of a line that a mail wrapped
+      const last = rows.at(-1);
+      if (!names && last?.arguments !== undefined && last.line + rests === line - 1 && /^ {0,3}--?[a-z]/.test(content)) {
+        last.arguments += ` ${content.trim()}`;
+        rests++;
+        continue;
+      }
+      rests = 0;
       const row = columns === undefined ? undefined : processRow(content, columns, line, names);
       if (row !== undefined) {
         rows.push(row);

@@ -2,6 +2,7 @@ import type { Capture, Output } from "./capture.ts";
 import { commandLine, fallbackOf, isHushed, isPromptLine, searchOf } from "./command.ts";
 import { containerNames } from "./container-name.ts";
 import { cutInside } from "./cut-output.ts";
+import { toldByDate, zoneTold } from "./date-output.ts";
 import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
@@ -73,8 +74,8 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const withName = containerNames(capture);
   const ownLines = withoutOtherPods(capture);
   // what is pasted from a thread is an output or two
-  const timed = capture.startedAt !== undefined && capture.outputs.length >= COLLECTED;
-  const zone = zoneOf(capture.startedAt);
+  const timed = capture.startedAt !== undefined && (capture.outputs.length >= COLLECTED || saysWhen(capture.outputs, capture.startedAt));
+  const zone = zoneTold(capture.outputs, capture.startedAt) ?? zoneOf(capture.startedAt);
   const read = (printed: Output, index: number): boolean => {
     const output = failedInstead(printed);
     const line = commandLine(output.argv ?? output.command);
@@ -87,14 +88,25 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
     let recognized = false;
     for (const fact of facts) {
       if (line.foreign ? fact.anywhere !== true && fact.elsewhere !== true : fact.elsewhere === true) continue;
-      if (neighbours.has(index)) continue;
+      if (neighbours.has(index) !== (fact.ofNeighbours === true)) continue;
       const view = recognize(fact, argv, search, pipe);
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
       const silent = output.text.trim() === "" && isHushed(output.command);
       const whole = view.complete && !silent && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
-      const candidate = readOutput(fact, output, index, argv, { ...view, complete: whole }, startedAt, zone, timed, line.sorted, names);
+      const candidate = readOutput(
+        fact,
+        output,
+        index,
+        argv,
+        { ...view, complete: whole },
+        startedAt,
+        inUtc(output.command) ? 0 : zone,
+        timed,
+        line.sorted,
+        names,
+      );
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -168,6 +180,12 @@ function isMissingTool(output: Output, program: string): boolean {
   return complaint?.includes(program) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
 }
 
+/** True if an output of `date` beside the logs bears out when they were taken. */
+function saysWhen(outputs: readonly Output[], startedAt: string): boolean {
+  const told = toldByDate(outputs);
+  return told !== undefined && Math.abs(Date.parse(told) - Date.parse(startedAt)) < 86_400_000;
+}
+
 /** As many outputs, with the time at which they were taken, are a collection: what a log of it says of months ago is months old. */
 const COLLECTED = 3;
 
@@ -180,10 +198,13 @@ function startOf(output: Output, startedAt: string | undefined): number | undefi
 /** The output of a command that failed, where all that was printed is what its line says for that case (`lsmod | grep br_netfilter || echo absent`). */
 function failedInstead(output: Output): Output {
   const said = output.argv === undefined ? fallbackOf(output.command) : "";
-  return said === "" || output.text.trim() !== said ? output : { ...output, text: "", exitCode: 1 };
+  return said === "" || output.text.trim() !== said ? output : { ...output, text: "", stderr: said, exitCode: 1 };
 }
 
-/** Seconds east of UTC that the time of the capture names: who notes it so noted what the node's clock showed. */
+/** `journalctl --utc`, `TZ=UTC dmesg -T`: whatever the zone of the node is. */
+const inUtc = (command: string): boolean => /(?:^|\s)(?:--utc(?=\s|$)|TZ=(?:UTC|GMT)\b)/.test(command);
+
+/** Seconds east of UTC that the time of the capture names: who notes it so noted what the node's clock showed, unless the node says otherwise. */
 function zoneOf(startedAt: string | undefined): number {
   const [, sign, hours, minutes] = /T.*([+-])(\d\d):?(\d\d)$/.exec(startedAt ?? "") ?? [];
   return sign === undefined ? 0 : (sign === "-" ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
@@ -305,6 +326,9 @@ const JSON_START = /^\s{0,40}(?:\{\s{0,40}(?:["}]|$)|\[\s{0,40}(?:["{[\]]|$))/;
 
 function failure(output: Output): string {
   const message = output.stderr.trim().split("\n")[0] ?? "";
+  // grep ends with 1 where no line passes it, and the whole pipe with it
+  if (output.exitCode === 1 && message === "" && output.argv === undefined && /(?:^|\| )[ef]?grep [^|]{1,400}$/.test(pipeOf(output.command)))
+    return "found nothing";
   const code = output.exitCode === 124 || output.exitCode === 137 ? "ran into its time limit" : `failed with exit code ${output.exitCode}`;
   return message === "" ? code : `${code}: ${message.slice(0, 200)}`;
 }

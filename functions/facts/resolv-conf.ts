@@ -57,7 +57,8 @@ type ResolvConf = z.infer<typeof ResolvConf>;
 const RESOLV =
   /^(?:\/host)?(\/(?:etc\/resolv\.conf|run\/systemd\/resolve\/(?:stub-)?resolv\.conf|run\/NetworkManager\/(?:no-stub-)?resolv\.conf|etc\/resolvconf\/\S{1,100}|etc\/k8s-resolv\.conf|var\/lib\/rancher\/\S{1,100}\/resolv\.conf))$/;
 const KUBELET =
-  /^(?:\/host)?(\/(?:var\/lib\/kubelet\/(?:config\.yaml|kubeadm-flags\.env)|etc\/kubernetes\/kubelet(?:\/kubelet-config\.json|\/config\.json|-config\.yaml|\.conf|\/kubelet-config\.yaml)|etc\/default\/kubelet))$/;
+  /^(?:\/host)?(\/(?:var\/lib\/kubelet\/(?:config\.yaml|kubeadm-flags\.env)|etc\/kubernetes\/kubelet(?:\/kubelet-config\.json|\/config\.json|-config\.yaml|\.conf|\/kubelet-config\.yaml)|etc\/default\/kubelet|etc\/sysconfig\/kubelet|(?:etc|lib|usr\/lib)\/systemd\/system\/kubelet\.service(?:\.d\/[\w.-]{1,64}\.conf)?))$/;
+const UNIT = /\/kubelet\.service(?:$|\.d\/)/;
 const PREFIX = /^(\/[^\s:]{1,200}):/;
 const HEADER = /^==> (\/[^\s<>]{1,200}) <==$/;
 const NAMESERVER = /^nameserver\s{1,20}(\S{1,64})(?:\s.{0,200})?$/;
@@ -106,8 +107,13 @@ export const resolvConf = defineFact<ResolvConf>({
     // the kubelet's settings as they are in force, files and arguments together
     if (rest.some((word) => CONFIGZ.test(word)) && (program === "curl" || (program === "kubectl" && rest.includes("--raw"))))
       return { format: "configz", complete: true, scope: "kubelet configz", rank: 2 };
+    // the unit has flags, and no word of the settings in the files that they name
+    if (program === "systemctl" && rest[0] === "cat" && rest.slice(1).some((word) => /^kubelet(?:\.service)?$/.test(word)))
+      return { format: "kubelet", complete: false, scope: "unit kubelet", rank: 1 };
     if (!["cat", "grep", "head", "tail", "egrep"].includes(program ?? "")) return undefined;
     const settings = rest.filter((word) => KUBELET.test(word));
+    if (files.length === 0 && settings.length > 0 && settings.every((word) => UNIT.test(word)))
+      return { format: "kubelet", complete: false, scope: `unit ${bare(settings).join(" ")}`, rank: 1 };
     if (files.length > 0) return { format: "files", complete: program === "cat" || isOurs(rest, 0), scope: `files ${bare(files).join(" ")}`, rank: 1 };
     if (settings.length > 0)
       return { format: "kubelet", complete: program === "cat" || isOurs(rest, 1) || namesAll(argv), scope: `kubelet ${bare(settings).join(" ")}`, rank: 1 };
@@ -185,7 +191,7 @@ function readTargets(text: string, scope: string, value: ResolvConf, unparsed: U
 
 function readFiles(text: string, argv: readonly string[], format: string, value: ResolvConf, unparsed: UnparsedLines): void {
   const asked = argv.slice(1).filter((word) => RESOLV.test(word) || KUBELET.test(word));
-  let file = bare(asked)[0] ?? "";
+  let file = bare(asked)[0] ?? (argv[0] === "systemctl" ? "/etc/systemd/system/kubelet.service" : "");
   let open: Kubelet | undefined; // the list of clusterDNS goes on
   for (const { line, text: raw } of lines(text)) {
     const header = HEADER.exec(raw);
@@ -243,7 +249,7 @@ function readSetting(content: string, file: string, line: number, value: ResolvC
     value.clusterDns.push({ line, file, address: item[1] as string });
     return open;
   }
-  const setting = SETTING.exec(content) ?? FLAG.exec(content);
+  const setting = /^\s{0,20}[#;]/.test(content) ? null : (SETTING.exec(content) ?? FLAG.exec(content));
   if (setting !== null) Object.assign(needed(), { line }, setting[1] === "" ? {} : { resolvConf: setting[1] });
   else if (CLUSTER_DNS.test(content)) {
     const row = needed();

@@ -9,6 +9,7 @@ import { route } from "./route.ts";
  *
  *     ip route | grep 169.254          pattern "169.254"
  *     ip route show 169.254.0.0/16     pattern "169.254.0.0/16"
+ *     ip route show match 169.254.169.254, which shows those to 169.254.0.0/16, too
  */
 const RouteSearch = z.object({
   rows: z.array(
@@ -20,6 +21,7 @@ const RouteSearch = z.object({
   ),
 });
 
+const LINK_LOCAL = /^169\.254\.\d{1,3}\.\d{1,3}(?:\/\d{1,2})?$/;
 const PREFIX = /^(?:\d{1,3}\.){3}\d{1,3}\/\d{1,2}$/;
 
 export const routeSearch = defineFact({
@@ -32,7 +34,8 @@ export const routeSearch = defineFact({
     const filters = ipCommand(argv)?.filters ?? [];
     const [only] = filters;
     // one prefix asked for, and nothing else of the main table left out
-    const asked = filters.length === 1 && only !== undefined && PREFIX.test(only) && filterValue(filters, "table") === undefined ? only : undefined;
+    const covering = filters.length === 2 && only === "match" && LINK_LOCAL.test(filters[1] ?? "") ? "169.254.0.0/16" : undefined;
+    const asked = filters.length === 1 && only !== undefined && PREFIX.test(only) && filterValue(filters, "table") === undefined ? only : covering;
     const pattern = search !== undefined && view.complete ? search : search === undefined ? asked : undefined;
     return pattern === undefined ? undefined : { format: "search", complete: true, scope: pattern.replaceAll("\\", ""), rank: 1 };
   },

@@ -48,9 +48,10 @@ const Proof = z.object({
   address: z.string(),
   /**
    * node: it is listed as a node's. gateway: a route leads over it. vtep: a tunnel ends there. server: a service sends its traffic there. log: an agent's calls to it fail.
-   * endpoint: the API server is there, and the node's own address is another one of that subnet. neighbor: it was seen with a MAC.
+   * endpoint: the API server is there, and the node's own address is another one of that subnet. neighbor: it was seen with a MAC. virtual: IPVS serves it on this
+   * node, where kube-ipvs0 was not listed.
    */
-  by: z.enum(["node", "gateway", "vtep", "server", "log", "endpoint", "neighbor"]),
+  by: z.enum(["node", "gateway", "vtep", "server", "log", "endpoint", "neighbor", "virtual"]),
 });
 /** kube-proxy's log says that it wrote its rules; only where all that it said lately was read. `age` in seconds. */
 const Written = z.object({ line: z.int(), age: z.number() });
@@ -146,7 +147,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
     modes,
     bound,
     leftovers,
-    foreign: foreignOf(sources, whole, bound).slice(0, MAX_ROWS),
+    foreign: [...foreignOf(sources, whole, bound), ...(bound.length === 0 ? virtualOf(sources) : [])].slice(0, MAX_ROWS),
     claimed: claimedOf(sources, modes[0], bound),
     written: written.slice(0, MAX_ROWS),
   };
@@ -279,6 +280,24 @@ function claimedOf(sources: Sources, mode: Mode | undefined, bound: readonly Bou
   return (sources["cluster-service"]?.addresses ?? []).flatMap((row) => {
     const node = row.external === true ? nodes.find((other) => other.internalAddress === row.address) : undefined;
     return node === undefined ? [] : [{ ...placed(row), address: row.address, service: row.name, node: node.name }];
+  });
+}
+
+/** Virtual servers of kube-proxy on another node's address, each behind that node: which node is this one must be seen, because its own address has those of NodePorts. */
+function virtualOf(sources: Sources): Proof[] {
+  const own = new Set((sources.address?.rows ?? []).map((row) => row.address));
+  const nodes = sources["cluster-node"]?.rows ?? [];
+  if (!nodes.some((row) => row.internalAddress !== undefined && own.has(row.internalAddress))) return [];
+  const masked = new Set((sources.ipvs?.servers ?? []).filter((row) => row.forward === "masq").map((row) => row.serviceAddress));
+  return (sources.ipvs?.services ?? []).flatMap((row) => {
+    const node = masked.has(row.address) && !own.has(row.address) ? nodes.find((other) => other.internalAddress === row.address) : undefined;
+    const address = row.address;
+    return node === undefined
+      ? []
+      : [
+          { ...placed(node), address, by: "node" as const },
+          { ...placed(row), address, by: "virtual" as const },
+        ];
   });
 }
 

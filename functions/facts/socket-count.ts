@@ -32,6 +32,8 @@ const SocketCount = z.object({
   /** One row if the connections in CLOSE-WAIT were listed completely: none among the rows means that there is none. */
   looked: z.array(z.object({ line: z.int() })),
   totals: z.array(Total),
+  /** At most one: connections in use, by whichever output shows the most of them. */
+  established: z.array(z.object({ line: z.int(), count: z.int() })),
   /** The kernel's complaints that there are too many orphans. */
   complaints: z.array(Complaint),
 });
@@ -114,10 +116,24 @@ export const socketCount = defineDerivedFact<SocketCount>({
       totals: (sources["socket-summary"]?.rows ?? [])
         .filter((row) => row.protocol === "tcp")
         .map((row) => ({ ...placed(row), orphaned: row.orphaned ?? -1, allocated: row.allocated ?? -1, closed: row.closed ?? -1, others: othersOf(row) })),
+      established: establishedOf(sources),
       complaints: complaints(sources["kernel-log"], COMPLAINT),
     };
   },
 });
+
+/** A summary, a count by state, or the connections themselves. */
+function establishedOf({ socket, "socket-summary": summary }: Sources): { line: number; count: number }[] {
+  const listed = (socket?.rows ?? []).filter(({ protocol, state }) => protocol === "tcp" && state === "ESTAB");
+  const [first] = listed;
+  return [
+    ...(summary?.rows ?? []).flatMap((row) => (row.protocol === "tcp" && row.established !== undefined ? [{ ...placed(row), count: row.established }] : [])),
+    ...(socket?.counts ?? []).flatMap((row) => (row.state === "ESTAB" ? [{ ...placed(row), count: row.count }] : [])),
+    ...(first === undefined ? [] : [{ ...placed(first), count: listed.length }]),
+  ]
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, 1);
+}
 
 /** ss leaves them to be reckoned from the rest. Since Linux 6.11 those in CLOSE-WAIT are counted as established. */
 function othersOf(row: { established?: number; orphaned?: number; allocated?: number; closed?: number }): number {

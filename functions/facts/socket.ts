@@ -391,7 +391,8 @@ function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
     }
   }
   const merged = new Map<string, Socket>();
-  for (const part of ranked(parts.map((one) => newer.get(one) ?? one))) {
+  const now = ranked(parts.map((one) => newer.get(one) ?? one));
+  for (const part of now) {
     for (const [key, row] of numbered(part.value.rows)) {
       const known = merged.get(key);
       const dropsDelta = dropped.get(key);
@@ -401,7 +402,7 @@ function mergeSockets(parts: readonly Part<Sockets>[]): Sockets {
       else merged.set(key, { ...completing(full), ...known });
     }
   }
-  const counts = ranked(parts).flatMap((part) => part.value.counts);
+  const counts = now.flatMap((part) => part.value.counts);
   const first = parts.filter((part) => part.sample === 1);
   return { rows: [...merged.values()], shown: [...shownBy(first), ...first.flatMap((part) => part.value.shown)], counts };
 }

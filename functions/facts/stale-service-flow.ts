@@ -49,7 +49,7 @@ interface Named {
 interface ClusterService {
   readonly nodePorts: readonly (Row & Named & { protocol: string; port: number })[];
   readonly addresses: readonly (Row & Named & { address: string; protocol: string; port: number })[];
-  readonly endpoints: readonly (Row & Named & { address: string; more?: true })[];
+  readonly endpoints: readonly (Row & Named & { address: string; more?: true; total?: number })[];
 }
 
 /** More rows than this are not made: one of each is proof enough. */
@@ -80,7 +80,7 @@ function derive(sources: Sources): StaleServiceFlow {
   if (conntrack === undefined) return result;
   // some rules of a service that somebody picked (`| grep 10.96.0.10`) do not lead to its endpoints; kube-proxy's chains seen to their end count more than tables
   if (iptables?.chains.some(({ name, complete }) => name.startsWith("KUBE-") && complete) !== true)
-    addListed(conntrack.rows, listedServices(sources["cluster-service"]), result);
+    addListed(conntrack.rows, listedServices(sources["cluster-service"], conntrack.rows), result);
   if (iptables !== undefined || hasNftProxy(sources.nft)) addTranslated(sources, conntrack.rows, iptables ?? { chains: [], rows: [] }, result);
   const resting = restingOf(conntrack.rows);
   for (const row of result.rows) row.resting = resting.has(placeOf(row));
@@ -111,20 +111,40 @@ interface Listed {
 
 /**
  * UDP services as a person's tables show them (`kubectl get svc`, `kubectl get endpoints`), by "address:port" and "node port:port". Which port of an endpoint belongs
- * to which port of a service is not in them, so only addresses are compared. Services of which the table names only some endpoints, or none, are left out.
+ * to which port of a service is not in them, so only addresses are compared. Services of which the table may name only some endpoints, or none, are left out. A table of endpoints alone
+ * tells no service's address; the flows that were answered do.
  */
-function listedServices(list: ClusterService | undefined): Map<string, Listed> {
+function listedServices(list: ClusterService | undefined, flows: readonly ConntrackEntry[]): Map<string, Listed> {
   const keyOf = ({ namespace = "default", name }: Named): string => `${namespace}/${name}`;
   const endpoints = Map.groupBy(list?.endpoints ?? [], keyOf);
+  const portsOf = new Map(
+    [...Map.groupBy(list?.addresses ?? [], keyOf)].map(([key, rows]) => [key, new Set(rows.map((row) => `${row.port}/${row.protocol}`)).size]),
+  );
   const services = new Map<string, Listed>();
   const add = (key: string, row: Named & { protocol: string }): void => {
     const rows = endpoints.get(keyOf(row));
-    if (row.protocol !== "udp" || rows === undefined || rows.some(({ more }) => more === true)) return;
+    if (row.protocol !== "udp" || rows === undefined || !areAll(rows, portsOf.get(keyOf(row)) ?? 0)) return;
     services.set(key, { endpoints: new Set(rows.map(({ address }) => address)), rows });
   };
   for (const row of list?.addresses ?? []) add(`${row.address}:${row.port}`, row);
   for (const row of list?.nodePorts ?? []) add(`node port:${row.port}`, row);
+  const [[, only] = []] = endpoints;
+  if (services.size === 0 && endpoints.size === 1 && only?.every(({ more }) => more !== true) === true)
+    for (const key of answeredBy(only, flows)) services.set(key, { endpoints: new Set(only.map(({ address }) => address)), rows: only });
   return services;
+}
+
+/** A table shows three endpoints, each port of each address as one; where as many are left out as the addresses that it shows have further ports, there is no other address. */
+const areAll = (rows: ClusterService["endpoints"], ports: number): boolean =>
+  rows.every(({ more }) => more !== true) || rows.every(({ total }) => total === ports * new Set(rows.map(({ address }) => address)).size);
+
+/** Where only the endpoints of one service were listed, its address is the one to which they, and nobody else, answer: "address:port" of the tracked flows. */
+function answeredBy(endpoints: readonly { readonly address: string }[], flows: readonly ConntrackEntry[]): string[] {
+  const answers = flows.filter(
+    (flow) => flow.protocol === "udp" && !flow.unreplied && flow.destinationPort !== undefined && flow.destination !== flow.replySource,
+  );
+  const answerers = Map.groupBy(answers, (flow) => `${flow.destination}:${flow.destinationPort}`);
+  return [...answerers].filter(([, some]) => some.every((flow) => endpoints.some(({ address }) => address === flow.replySource))).map(([key]) => key);
 }
 
 function addListed(flows: readonly (ConntrackEntry & Row)[], services: ReadonlyMap<string, Listed>, result: StaleServiceFlow): void {

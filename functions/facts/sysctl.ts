@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
+import { namesFound } from "./iptables-search.ts";
 import { jsonElements } from "./json.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
+import { withoutPrompts } from "./paste.ts";
 
 /**
  * Kernel settings under /proc/sys, and those that were asked for and do not exist.
@@ -116,8 +118,13 @@ export const sysctl = defineFact({
   },
   schema: Sysctl,
   neverEmpty: (view) => view.complete && view.scope === "",
-  answered: ({ exitCode, text, stderr }) =>
-    exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
+  // grep ends with 1 where it found nothing
+  answered: ({ exitCode, text, stderr, command = "" }) =>
+    exitCode === undefined ||
+    exitCode === 0 ||
+    text.trim() !== "" ||
+    (exitCode === 1 && stderr.trim() === "" && command.includes("grep ")) ||
+    stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr, pipe, truncated }) {
     if (view.format === TOLD) return readTold(text);
     if (view.format === NTABLE) return readNtable(text);
@@ -193,6 +200,8 @@ export const sysctl = defineFact({
         for (const key of keys) rows.push({ key, ...(MAY_BE_EMPTY.has(key) ? { line, value: "" } : (values.shift() as { line: number; value: string })) });
       } else for (const { line, text: content } of bare) unparsed.add(line, content);
     }
+    if (view.scope === "" && view.format === "pairs" && withoutPrompts(text).trim() === "" && stderr.trim() === "" && truncated !== true)
+      for (const key of soughtInVain(pipe ?? "")) absent.set(key, { line: 1, key });
     const present = new Set(rows.map((row) => row.key));
     // of files that set the same key, the last one has its way
     const last = new Map(rows.map((row) => [row.key, row]));
@@ -284,6 +293,12 @@ function searchedPrefixes(pipe: string): string[] {
   return program === undefined ? [] : beginnings(pattern, program === "egrep" || option !== undefined);
 }
 
+/** `sysctl -a | grep bridge` that shows nothing: the settings of bridges, which come and go with their module, would have been found. */
+function soughtInVain(pipe: string): string[] {
+  const finds = namesFound(pipe);
+  return KEYS.filter((key) => key.startsWith("net.bridge.") && finds?.(`${key} = `) === true);
+}
+
 /** `sysctl net`, `sysctl net.ipv4.conf`: a folder, of which it prints all keys; and `sysctl -a -r '^net[.]'`. */
 function askedPrefixes(argv: readonly string[], rows: readonly Setting[]): string[] {
   const pattern = patternOf(argv);
@@ -360,7 +375,8 @@ const isNetconf = (argv: readonly string[]): boolean => {
   const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46jps]|stats|json|pretty)$/.test(word));
   return argv[0] === "ip" && /^netc(?:o(?:nf?)?)?$/.test(object) && /^(?:s|sh|sho|show|l|li|lis|list|dev)$/.test(verb);
 };
-const NETCONF_LINE = /^inet(6?) (\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)\s{0,4}){1,12})$/;
+// before iproute2 4.17: "ipv4 dev eth0 forwarding on …"
+const NETCONF_LINE = /^(?:inet|ipv4?(?=6? (?:dev|all|default) ))(6?) (?:dev )?(\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)\s{0,4}){1,12})$/;
 const SWITCHES: Readonly<Record<string, string>> = { off: "0", on: "1", strict: "1", loose: "2" };
 
 /** `inet eth1 forwarding on rp_filter strict mc_forwarding off …`: the switches of each interface. What else it tells has other names, or is no setting. */

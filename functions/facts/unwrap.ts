@@ -19,16 +19,21 @@ export function unwrapped(text: string, unparsed: readonly UnparsedLine[]): stri
   const lines = text.replaceAll("\r", "").split("\n");
   const width = lines.reduce((most, line) => Math.max(most, line.length), 0);
   if (width < NARROWEST) return [];
+  // what wraps at blanks leaves a word alone that is longer than a line
+  const hasBlank = (line: string): boolean => /\S[ \t]{1,200}\S/.test(line);
+  const atBlanks = lines.reduce((most, line) => (hasBlank(line) ? Math.max(most, line.length) : most), 0);
   const unread = new Set(unparsed.map(({ line }) => line - 1));
   const before = (at: number): number => (lines[at - 1] as string).length;
   const full = (at: number): boolean => before(at) === width;
   // at a blank: the next word had no room
-  const noRoom = (at: number): boolean => before(at) >= NARROWEST && before(at) + 1 + firstWord(lines[at] as string) > width;
+  const noRoom = (at: number, least = NARROWEST): boolean =>
+    before(at) >= least && !/^\s{0,40}[{}]\s{0,40}$/.test(lines[at] as string) && before(at) + 1 + firstWord(lines[at] as string) > atBlanks;
   // what was cut ends with the rest of a line; where all lines are of one length, they are those of a table
-  const cut = (goesOn: (at: number) => boolean): ((at: number) => boolean) => {
+  const isRest = (line: string): boolean => line.length < atBlanks || !hasBlank(line);
+  const cut = (goesOn: (at: number) => boolean, ended = (line: string): boolean => line.length < width): ((at: number) => boolean) => {
     const ends: boolean[] = [];
     for (let at = lines.length - 1; at > 0; at--) {
-      ends[at] = (lines[at + 1] ?? "").trim() !== "" && goesOn(at + 1) ? (ends[at + 1] as boolean) : (lines[at] as string).length < width;
+      ends[at] = (lines[at + 1] ?? "").trim() !== "" && goesOn(at + 1) ? (ends[at + 1] as boolean) : ended(lines[at] as string);
     }
     return (at) => goesOn(at) && ends[at] === true;
   };
@@ -39,11 +44,12 @@ export function unwrapped(text: string, unparsed: readonly UnparsedLine[]): stri
       "",
       cut((at) => full(at) && unread.has(at)),
     ),
-    joined(lines, " ", cut(noRoom)),
+    joined(lines, " ", cut(noRoom, isRest)),
     joined(
       lines,
       " ",
-      cut((at) => noRoom(at) && (unread.has(at) || unread.has(at - 1))),
+      // a long word leaves much room
+      cut((at) => noRoom(at, unread.has(at) ? 1 : NARROWEST) && (unread.has(at) || unread.has(at - 1)), isRest),
     ),
   ];
   return [...new Set(texts.filter((way) => way !== undefined))];

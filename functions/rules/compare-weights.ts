@@ -67,6 +67,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "stuck-socket": "sockets come and go",
   "rule-removal": "what somebody watched",
   "rule-search": "what somebody looked for",
+  "absent-rule": "what somebody looked for",
   softnet: "counters",
   "workload-endpoint": "pods come and go",
 };
