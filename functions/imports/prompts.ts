@@ -109,7 +109,7 @@ function wholeCommands(plain: string[], given: readonly string[]): readonly stri
   const width = widest <= 1000 && full >= (isWindowWidth(widest) ? 2 : 4) ? widest : -1;
   for (let i = 0; i < plain.length; i++) {
     const command = plain[i] ?? "";
-    if (command.length > 1000 || (given[i]?.length !== width && !isOpen(command)) || !isPromptLine(command)) continue;
+    if (command.length > 1000 || (given[i]?.length !== width && !isOpen(command)) || !isPromptLine(command) || isPromptLine(plain[i + 1] ?? "")) continue;
     if (![command, command + (plain[i + 1] ?? "")].some((one) => isKnown(withoutPrompt(one)))) continue;
     for (let next = i + 1; next < i + 8 && (given[next - 1]?.length === width || isOpen(plain[i] ?? "")); next++) {
       const rest = plain[next] ?? "";
