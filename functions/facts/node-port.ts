@@ -156,7 +156,7 @@ function runsKubeProxy(sources: Sources): boolean {
   );
 }
 
-/** kube-proxy is at most three minor versions older than the kubelets, so with kubelets of 1.27 it holds no NodePort. */
+/** By Kubernetes' policy kube-proxy is at most two minor versions older than kubelets of 1.27 and three than later ones: 1.25 or newer, which holds no NodePort. */
 function isRecent(nodes: readonly { version: string }[]): boolean {
   return nodes.length > 0 && nodes.every(({ version }) => Number(/^v1\.(\d{1,3})\./.exec(version)?.[1] ?? 0) >= 27);
 }
