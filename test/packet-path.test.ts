@@ -142,6 +142,26 @@ describe("what cannot be known is undetermined, and only that", () => {
     expect(verdict([verbose], pod)).toBe("accept");
   });
 
+  test("of the rules that iptables-services come with, the one without a condition is for lo", () => {
+    const listed = (...rules: string[]): Shown => ({
+      command: "iptables -L INPUT -n",
+      text: `Chain INPUT (policy ACCEPT)\ntarget     prot opt source               destination\n${rules.map((rule) => rule.replace("any", "0.0.0.0/0            0.0.0.0/0  ")).join("\n")}\n`,
+    });
+    const [states, icmp, all] = ["ACCEPT     all  --  any          state RELATED,ESTABLISHED", "ACCEPT     icmp --  any", "ACCEPT     all  --  any"];
+    const [ntp, ssh, reject] = [
+      "ACCEPT     udp  --  any          udp spt:123",
+      "ACCEPT     tcp  --  any          state NEW tcp dpt:22",
+      "REJECT     all  --  any          reject-with icmp-host-prohibited",
+    ];
+    const { outInterface: _, ...tunnel }: Packet = { ...pod, hook: "input", inInterface: "eth0", protocol: "udp", sourcePort: 51_234, destinationPort: 8472 };
+    expect(verdict([listed(states, icmp, all, ssh, reject)], tunnel)).toBe("reject");
+    expect(verdict([listed(states, icmp, all, ntp, ssh, reject, "ACCEPT     udp  --  any          udp dpt:8472")], tunnel)).toBe("reject");
+    expect(verdict([listed(states, icmp, all, ssh, "ACCEPT     udp  --  any          udp dpt:8472", reject)], tunnel)).toBe("undetermined");
+    // somebody's own, and one that was put in front for a try
+    expect(verdict([listed(states, icmp, all, reject)], tunnel)).toBe("undetermined");
+    expect(verdict([listed(all, states, icmp, all, ssh, reject)], tunnel)).toBe("undetermined");
+  });
+
   test("some address of a prefix", () => {
     const some = { ...pod, source: "10.244.1.0/24" };
     expect(verdict([chains("-A FORWARD -s 10.244.0.0/16 -j ACCEPT")], some)).toBe("accept");

@@ -61,7 +61,9 @@ export function iptablesBases(value: Iptables, family: IptablesRow["family"], ip
         if (compiled.has(key)) return compiled.get(key);
         const known = chains.get(key);
         const isChain = (target: string): boolean => chains.has(`${backend} ${table} ${target}`);
-        const rules = known === undefined ? [] : (rows.get(key) ?? []).map((rule) => compile(rule, isChain, ipset));
+        const own = known === undefined ? [] : (rows.get(key) ?? []);
+        const shipped = shippedRules(own);
+        const rules = own.map((rule) => compile(shipped.get(rule) ?? rule, isChain, ipset, shipped.has(rule)));
         const result = known === undefined ? undefined : { name: called, rules, complete: known.complete };
         compiled.set(key, result);
         return result;
@@ -74,14 +76,56 @@ export function iptablesBases(value: Iptables, family: IptablesRow["family"], ip
   return bases;
 }
 
-/** A rule as conditions and an action. Compiled when its chain is entered first, so that the rules that no packet meets cost nothing. */
-export function compile(row: IptablesRow, isChain: (name: string) => boolean, ipset: Ipset | undefined): PathRule {
+/**
+ * The rules of INPUT that iptables-services (RHEL, CentOS, Oracle's images) come with, found in a listing without -v, which hides that the third is for lo alone: each
+ * with what it is then.
+ *
+ *     ACCEPT     all  --  0.0.0.0/0            0.0.0.0/0            state RELATED,ESTABLISHED
+ *     ACCEPT     icmp --  0.0.0.0/0            0.0.0.0/0
+ *     ACCEPT     all  --  0.0.0.0/0            0.0.0.0/0
+ *     ACCEPT     tcp  --  0.0.0.0/0            0.0.0.0/0            state NEW tcp dpt:22
+ *     REJECT     all  --  0.0.0.0/0            0.0.0.0/0            reject-with icmp-host-prohibited
+ */
+function shippedRules(rows: readonly IptablesRow[]): ReadonlyMap<IptablesRow, IptablesRow> {
+  const isPlain = (row: IptablesRow | undefined, target: string, protocol: string): row is IptablesRow =>
+    row?.packets === undefined &&
+    row?.target === target &&
+    row.protocol === protocol &&
+    row.source === undefined &&
+    row.destination === undefined &&
+    row.comment === undefined;
+  const at = rows.findIndex((row, i) => {
+    const [icmp, loopback, ...others] = rows.slice(i + 1, i + 6);
+    return (
+      row.chain === "INPUT" &&
+      isPlain(row, "ACCEPT", "all") &&
+      row.states.join() === "RELATED,ESTABLISHED" &&
+      isPlain(icmp, "ACCEPT", "icmp") &&
+      isPlain(loopback, "ACCEPT", "all") &&
+      loopback.states.length === 0 &&
+      others.some((other) => isPlain(other, "ACCEPT", "tcp") && other.states.join() === "NEW" && other.destinationPort === "22")
+    );
+  });
+  const last = rows.find(
+    (row, i) => i > at + 3 && isPlain(row, "REJECT", "all") && row.states.length === 0 && / reject-with icmp-host-prohibited *$/.test(row.spec),
+  );
+  const loopback = rows[at + 2];
+  if (at === -1 || last === undefined || loopback === undefined || isText(last.spec)) return new Map();
+  const known = [...rows.slice(at, at + 3), last];
+  return new Map(known.map((row) => [row, row === loopback ? Object.assign(Object.create(row) as IptablesRow, { inInterface: "lo" }) : row]));
+}
+
+/**
+ * A rule as conditions and an action. Compiled when its chain is entered first, so that the rules that no packet meets cost nothing.
+ * @param whole a listing shows all that the rule asks, although it is without interfaces
+ */
+export function compile(row: IptablesRow, isChain: (name: string) => boolean, ipset: Ipset | undefined, whole = false): PathRule {
   let ready: { readonly conditions: readonly Condition[]; readonly action: Action } | undefined;
   return {
     row,
     steps(flow, marks): readonly Step[] {
       ready ??= {
-        conditions: [...fieldConditions(row), ...(isText(row.spec) ? optionConditions(row, ipset) : listedConditions(row)), ...cutConditions(row)],
+        conditions: [...fieldConditions(row), ...(isText(row.spec) ? optionConditions(row, ipset) : whole ? [] : listedConditions(row)), ...cutConditions(row)],
         action: actionOf(row, isChain),
       };
       let doubt: Doubt | undefined;
