@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { commandLine, searchOf } from "../functions/facts/command.ts";
-import { pipeOf } from "../functions/facts/pipe.ts";
+import { cutsNothing, pipeOf } from "../functions/facts/pipe.ts";
 
 test.each([
   ["date; ethtool -S eth0 | grep exceeded", ["ethtool", "-S", "eth0"], true],
@@ -57,4 +57,23 @@ test.each([
 ])("the pipe of %s", (command, pipe, search) => {
   expect(pipeOf(command)).toBe(pipe);
   expect(searchOf(command)).toBe(search);
+});
+
+test.each([
+  ["head -4", true],
+  ["head -n 4", true],
+  ["tail --lines=4", true],
+  ["head", true],
+  ["cat | head -9", true],
+  ["head -3", false],
+  ["head -n 2 | tail", false],
+  ["head -n -1", false],
+  ["tail -n +1", false],
+  ["tail -f", false],
+  ["grep -v lo | head -4", false],
+  ["cat", false],
+])("three lines behind `| %s`: were there no more?", (pipe, whole) => {
+  // a paste has lines above, so that the numbers of the lines are its own
+  expect(cutsNothing(pipe, "\n\n1: lo\n2: eth0\n3: cni0\n")).toBe(whole);
+  expect(cutsNothing(pipe, "\n")).toBe(false);
 });

@@ -18,10 +18,26 @@ const NEWEST = /^(?:tail(?: (?:-n|--lines[= ]|-n?|\+)?\+?\d{0,9}){0,2}|cat|less|
 export const showsAll = (pipe: string): boolean => pipe === "" || HARMLESS.test(pipe);
 const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|]{1,200}))+$/;
 
+/** True if `| head -n 40` or `| tail` had fewer lines to show than it would have shown, so that none was lost. */
+export function cutsNothing(pipe: string, text: string): boolean {
+  const stages = pipe.split(" | ");
+  if (!stages.every((stage) => ENDS.test(stage) || showsAll(stage)) || !stages.some((stage) => ENDS.test(stage))) return false;
+  const limit = Math.min(...stages.flatMap((stage) => (ENDS.test(stage) ? [Number(ENDS.exec(stage)?.[1] ?? SHOWN)] : [])));
+  const shown = text.trim();
+  return shown !== "" && shown.split("\n", limit + 1).length < limit;
+}
+const ENDS = /^(?:head|tail)(?: (?:-n ?|--lines[= ]|-)(\d{1,4}))?$/;
+/** Lines that head and tail show unless told (POSIX). */
+const SHOWN = 10;
+
 const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0,6}c[a-zA-Z]{0,6} .{1,200})$/;
 
 /** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */
 export const isLineCount = (pipe: string): boolean => COUNTS.test(pipe);
+
+/** True if equal lines are counted: `… | sort | uniq -c`. */
+export const countsEqual = (pipe: string): boolean => EQUAL.test(pipe);
+const EQUAL = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 
 const NUMBERED =
   /(?:^|\| )(?:[ef]?grep (?:-\S{1,40} ){0,4}?(?:-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}|--line-number) .{1,200}|cat -[a-zA-Z]{0,3}n[a-zA-Z]{0,3}(?: \|.{1,200})?|nl(?: .{1,200})?)$/;

@@ -11,7 +11,7 @@ import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
 import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { unadorned } from "./paste.ts";
-import { keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
+import { cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
 import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
 
@@ -94,7 +94,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
       const silent = output.text.trim() === "" && isHushed(output.command);
-      const whole = view.complete && !silent && (!line.filtered || (fact.log === "newest" && keepsNewest(pipe)));
+      const whole = view.complete && !silent && (!line.filtered || cutsNothing(pipe, output.text) || (fact.log === "newest" && keepsNewest(pipe)));
       const candidate = readOutput(
         fact,
         output,
