@@ -192,6 +192,20 @@ describe("other orders, places and families", () => {
     ]);
   });
 
+  test("a service that a LocalRedirect policy sends elsewhere, by the flag of its frontend", () => {
+    const key = (slot: number) => `0a60 000a 0035 0${slot}00 11 00 0000`.replaceAll(" ", "");
+    const element = (keyDigits: string, value: string) => `key: ${(keyDigits.match(/../g) ?? []).join(" ")}  value: ${(value.match(/../g) ?? []).join(" ")}\n`;
+    const of = (flags: string) =>
+      read("s3-healthy", () => false, [
+        {
+          command: "bpftool map dump pinned /sys/fs/bpf/tc/globals/cilium_lb4_services_v2",
+          text: `${element(key(0), `0000000001000100${flags}0000`)}${element(key(1), "010000000000010000000000")}Found 2 elements\n`,
+        },
+      ]).services;
+    expect(of("0001")).toMatchObject([{ address: "10.96.0.10", port: 53, redirected: true }]);
+    expect(of("4000")[0]).not.toHaveProperty("redirected");
+  });
+
   test("typed dumps of maps with BTF are decoded like bytes", () => {
     const folder = new URL("../bpf-map-dump/", root);
     const pin = "/sys/fs/bpf/btfmaps/cilium_lb4_";

@@ -5,8 +5,10 @@ import type { BpfMap } from "./bpf-map.ts";
 import type { BpfMapDump, BpfMapElement } from "./bpf-map-dump.ts";
 import type { BpfProgram } from "./bpf-program.ts";
 import { attachNameOf } from "./bpftool.ts";
+import { baseName } from "./command.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { fromHexIpv6 } from "./ipv6.ts";
+import { placed } from "./placed.ts";
 
 /**
  * Cilium's socket load balancing: programs attached to cgroups that replace a service's address by a backend's when a process calls connect() or
@@ -30,6 +32,8 @@ const Service = z.object({
   slots: z.int(),
   /** `172.16.149.220:8080`; `unknown backend 466` if its map was not dumped, `missing backend 466` if it is not in its map. */
   backends: z.array(z.string()),
+  /** A LocalRedirect policy sends its packets to pods on the node instead. */
+  redirected: z.boolean().optional(),
 });
 const Program = z.object({
   line: z.int(),
@@ -175,7 +179,6 @@ function kindOf(name: string | undefined): Kind | undefined {
 }
 
 const isAgentPin = (path: string): boolean => /\/tc\/globals\/cilium_lb[46]_/.test(path);
-const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** One dumped map of services or backends. */
 interface Dump {
@@ -214,7 +217,7 @@ function derive(sources: Sources, whole: ReadonlySet<string>): SocketLb {
       const servicesMapId = used?.services.get(familyOf(row.attachType)) ?? used?.services.get(4) ?? used?.services.get(6);
       const backendsMapId = used?.backends.get(familyOf(row.attachType))?.[0] ?? used?.backends.get(4)?.[0] ?? used?.backends.get(6)?.[0];
       return {
-        ...placeOf(row),
+        ...placed(row),
         cgroup: row.cgroup,
         attachType: row.attachType,
         programId,
@@ -247,7 +250,7 @@ function linkedRows(links: readonly (BpfLink & Row)[], programs: ReadonlyMap<num
       const position = (positions.get(point) ?? 0) + 1;
       positions.set(point, position);
       const name = programs.get(programId)?.name;
-      return { ...placeOf(link), cgroup, attachType, programId, position, effective: false, ...(name === undefined ? {} : { name }) };
+      return { ...placed(link), cgroup, attachType, programId, position, effective: false, ...(name === undefined ? {} : { name }) };
     });
 }
 
@@ -282,16 +285,9 @@ function orphansOf(
     if (!ROOT_CGROUPS.test(row.cgroup) || !CILIUM_PROGRAM.test(name)) return [];
     const { cgroup, attachType } = row;
     const reason = disabled === undefined ? ("no-agent" as const) : ("disabled" as const);
-    return [
-      { ...placeOf(row), cgroup, attachType, attachName: attachNameOf(attachType), programId, name, reason, ...(linkId === undefined ? {} : { linkId }) },
-    ];
+    return [{ ...placed(row), cgroup, attachType, attachName: attachNameOf(attachType), programId, name, reason, ...(linkId === undefined ? {} : { linkId }) }];
   });
-  return { orphans: orphans.slice(0, MAX_ROWS), keepers: orphans.length === 0 ? [] : [placeOf(keeper)] };
-}
-
-/** Where a row was read: what every derived row inherits. */
-function placeOf(row: Row): Row {
-  return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
+  return { orphans: orphans.slice(0, MAX_ROWS), keepers: orphans.length === 0 ? [] : [placed(keeper)] };
 }
 
 /** The dumps of service and backend maps, each map once. A dump by path gets the id of its map where the pins or equal contents tell it. */
@@ -422,7 +418,7 @@ function frontends(dump: Dump, tables: readonly Map<number, string>[]): Service[
     let entry = found.get(identity);
     if (entry === undefined) {
       const service: Service = {
-        ...placeOf(row),
+        ...placed(row),
         ...(dump.mapId === undefined ? {} : { mapId: dump.mapId }),
         ...(dump.pinned === undefined ? {} : { pinned: dump.pinned }),
         address: addressOf(key.slice(0, digits)),
@@ -435,12 +431,14 @@ function frontends(dump: Dump, tables: readonly Map<number, string>[]): Service[
       entry = { service, slots: new Map(), place: slot };
       found.set(identity, entry);
     }
+    // behind backend, count and the number for the way back: two bytes of flags
+    if (slot === 0 && (littleEndian(value, 9, 1) & 1) === 1) entry.service.redirected = true;
     if (slot === 0) entry.service.slots = littleEndian(value, 4, 2);
     else {
       entry.slots.set(slot, littleEndian(value, 0, 4));
       // The line to show is the one that names the first backend.
       if (entry.place === 0 || slot < entry.place) {
-        Object.assign(entry.service, placeOf(row));
+        Object.assign(entry.service, placed(row));
         entry.place = slot;
       }
     }
@@ -543,7 +541,7 @@ function pairsOf(
           continue;
         }
         const base = {
-          ...placeOf(stale.row),
+          ...placed(stale.row),
           cgroup: stale.row.cgroup,
           attachType,
           staleProgramId: stale.programId,
@@ -598,7 +596,7 @@ function namedPairs(attached: readonly Attached[], uses: ReadonlyMap<number, Use
       if (maps.some((id) => others.includes(id)) || stale.programId >= current.programId || position >= current.row.position || pairs.length >= MAX_ROWS)
         continue;
       pairs.push({
-        ...placeOf(stale.row),
+        ...placed(stale.row),
         cgroup,
         attachType,
         staleProgramId: stale.programId,
@@ -659,7 +657,7 @@ function mapPairOf(
   const older = newer === a ? b : a;
   const programsOf = (mapId: number) => [...uses].filter(([, { services }]) => [...services.values()].includes(mapId)).map(([id]) => id);
   return {
-    ...placeOf(maps.get(older) ?? { line: 1 }),
+    ...placed(maps.get(older) ?? { line: 1 }),
     olderMapId: older,
     newerMapId: newer,
     olderProgramIds: programsOf(older),

@@ -142,7 +142,7 @@ function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Ma
   const own = [...GROUP, "interface", "name", "key"].some((field) => typeof row[field] === "string" && abstracted(row[field]) !== row[field]);
   let token = [identity, ...[...fields].map(([field, value]) => `${field}=${value}`)].join("\t");
   const literal = !/[<*]/.test(token);
-  const isPrivate = own || (ordered && !literal && !BASE.test(textOf(row, "chain") || "PREROUTING") && !hooked.has(chainOf(row, "chain")));
+  const isPrivate = own || ofService(row) || (ordered && !literal && !BASE.test(textOf(row, "chain") || "PREROUTING") && !hooked.has(chainOf(row, "chain")));
   let again = false;
   if (!own && literal && (ordered || COUNTED.has(key))) {
     const place = `${list}\n${group}\n${token}`;
@@ -153,6 +153,11 @@ function entryOf(fact: string, name: string, row: RawRow, how: Reading, seen: Ma
   }
   return { again, list, group, identity, names, fields, token, ordered: ordered && !own, private: isPrivate, row };
 }
+
+/** Of one service, in kube-proxy's chains for all of them and in nftables in one of its own: whether an endpoint of it is on the node differs from node to node. */
+const ofService = (row: RawRow): boolean =>
+  (textOf(row, "table") === "kube-proxy" && /^(?:service|external|local|endpoint|firewall)-[A-Z0-9]{8}-/.test(textOf(row, "chain") || textOf(row, "name"))) ||
+  (/^KUBE-(?:SERVICES|EXTERNAL-SERVICES|NODEPORTS|PROXY-FIREWALL)$/.test(textOf(row, "chain")) && textOf(row, "destinationPort") !== "");
 
 /** Chains of nftables that packets enter by themselves, whatever they are called. */
 function hookedIn(value: Readonly<Record<string, unknown>>): ReadonlySet<string> {

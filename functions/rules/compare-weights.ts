@@ -19,10 +19,14 @@ export interface Weighed {
   readonly row: Readonly<Record<string, unknown>>;
   /** True if the row is about one pod or endpoint: a name or chain made for it. */
   readonly private: boolean;
+  /** Of a field that differs. */
+  readonly values?: { readonly here: string; readonly there: string };
 }
 
 /** A fact, list or field without a weight of its own. Low: it may be noise. */
 export const UNKNOWN = 0.2;
+/** A route of a further card's own table. */
+export const OWN_TABLE = 0.2;
 /** Rows about one pod or endpoint come and go. */
 const PRIVATE = 0.2;
 /** That all interfaces of pods are set in another way is more. */
@@ -47,6 +51,8 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "flannel-env": "each node has a range of its own",
   "instance-metadata": "it names this one machine",
   ipamd: "addresses are handed out per node",
+  "file-lock": "locks of a moment",
+  "firewall-trace": "packets of a moment",
   "ipvs-connection": "connections come and go",
   "kernel-log": "log lines differ on every node",
   "line-count": "numbers of entries change from second to second",
@@ -100,6 +106,8 @@ const SYSCTLS: readonly (readonly [pattern: RegExp, weight: number, why: string]
     0.95,
     "it decides whether packets between ports of a bridge pass iptables, as services with a backend on the same node need",
   ],
+  // of one interface after the one for all: setting that sets these
+  [/\.conf\.(?!all\.)\S{1,64}\.forwarding$/, 0.9, "it decides whether the node passes on packets that came in by this interface"],
   [/(?:\.forwarding|ip_forward)$/, 0.95, "it decides whether the node passes on packets of others, such as its pods"],
   [/\.rp_filter$/, 0.85, "it drops packets that came in by another way than the answer would leave"],
   [/\.(?:disable_ipv6|accept_ra)$/, 0.7, "it decides whether there is IPv6, and its default route"],
@@ -125,6 +133,11 @@ const SYSCTLS: readonly (readonly [pattern: RegExp, weight: number, why: string]
 const MODULES =
   /^(?:br_netfilter|nf_|nft_|xt_|ip_set|ip_vs|ip6?_tables|ip6?table_|iptable_|ebtable|arptable|vxlan|geneve|wireguard|ipip|tunnel4|openvswitch|bonding|8021q|sch_|cls_|act_)/;
 
+/** Loaded as soon as a rule or queue uses them: on the node where one does, sooner than on others. */
+const ON_DEMAND = /^(?:xt_|nft_|ip_set|sch_|cls_|act_|nf_log|nf_reject|nf_conntrack_netlink)/;
+/** The CNI's chains for ports of the host: written when the first pod that has one comes to the node. */
+const HOST_PORTS = /^CNI-HOSTPORT-/;
+
 const FIREWALL_TARGETS: readonly (readonly [pattern: RegExp, weight: number])[] = [
   [/^(?:DROP|REJECT|drop|reject|arpreply|queue|NFQUEUE|QUEUE)$/, 0.9],
   [/^(?:DNAT|SNAT|MASQUERADE|REDIRECT|TPROXY|NETMAP|NOTRACK|CT|dnat|snat|masquerade|redirect|notrack|tproxy)$/, 0.85],
@@ -135,6 +148,7 @@ const NFT_TRANSLATION = /(?:^| )(dnat|snat|masquerade|redirect|notrack|tproxy)(?
 function firewallRow({ change, row }: Weighed): number {
   const base = BASE.test(textOf(row, "chain").toUpperCase());
   if (change === "order") return base ? 1 : 0.6;
+  if (change === "only-here" && [textOf(row, "chain"), textOf(row, "target")].some((name) => HOST_PORTS.test(name))) return 0.25;
   // nftables says what ends a rule, and translations stand in its text
   const verdict = textOf(row, "verdict");
   const translates = NFT_TRANSLATION.exec(textOf(row, "verdict") === "" && textOf(row, "target") === "" ? textOf(row, "spec") : "")?.[1];
@@ -155,6 +169,13 @@ function firewallChain({ change, field, row }: Weighed): number {
 const firewall = (difference: Weighed): number =>
   difference.list === "rows" ? firewallRow(difference) : difference.list === "chains" ? firewallChain(difference) : 0.3;
 
+/** Kernels of one series are patched in turn: in a pool that is being updated they differ for days. */
+const SERIES = /^\d{1,3}\.\d{1,3}/;
+
+/** Services that write firewall rules, or remove routes and rules of others. */
+const NETWORK_UNIT =
+  /^(?:firewalld|ufw|nftables|iptables|ip6tables|ebtables|shorewall6?|csf|fail2ban|docker|NetworkManager|nm-cloud-setup|systemd-networkd)\.(?:service|timer)$/;
+
 /** Queues that slow, drop or delay on purpose. */
 const SHAPER = /^(?:tbf|netem|htb|hfsc|cbq|police|red|sfb|drr|ets)$/;
 
@@ -162,6 +183,8 @@ const SHAPER = /^(?:tbf|netem|htb|hfsc|cbq|police|red|sfb|drr|ets)$/;
 const fields = (weights: Readonly<Record<string, number>>, presence: number) => (difference: Weighed) =>
   difference.change === "changed" ? (weights[difference.field] ?? UNKNOWN) : presence;
 
+/** A network card of the machine: one more than others have changes nothing by itself, its routes and rules do. */
+const CARD = /^(?:eth|ens|eno|enp|enx)\d/;
 const LINK_FIELDS = { mtu: 0.75, up: 0.8, carrier: 0.7, master: 0.7, kind: 0.5, memberKind: 0.4, state: 0.2, flags: 0.35, qdisc: 0.3, hairpin: 0.6 };
 
 function route(difference: Weighed): number {
@@ -175,6 +198,9 @@ function route(difference: Weighed): number {
   if (/^(?:blackhole|unreachable|prohibit|throw)$/.test(textOf(row, "type"))) return 0.85;
   return row["type"] === "unicast" ? 0.7 : 0.1;
 }
+
+/** A single address in a policy rule. */
+export const isHost = (end: unknown): boolean => typeof end === "string" && /^[\d.]+(?:\/32)?$|:[0-9a-f:]*(?:\/128)?$/.test(end);
 
 const KINDS: Readonly<Record<string, (difference: Weighed) => number>> = {
   address: fields({}, 0.3),
@@ -195,27 +221,34 @@ const KINDS: Readonly<Record<string, (difference: Weighed) => number>> = {
   // most of what it holds was made for pods, and the rules that use a set are compared by themselves
   ipset: ({ list }) => (list === "sets" ? 0.3 : 0.1),
   ipvs: ({ list }) => (list === "services" ? 0.4 : 0.1),
+  "kube-proxy": ({ list, change }) => (list !== "modes" ? 0.1 : change === "changed" ? 0.6 : 0.4),
   link: ({ list, ...rest }) =>
     list === "statistics"
       ? 0
       : rest.field === "qdisc" && SHAPER.test(textOf(rest.row, "qdisc"))
         ? 0.7
         : list === "rows"
-          ? fields(LINK_FIELDS, 0.5)({ list, ...rest })
+          ? fields(LINK_FIELDS, rest.change === "only-here" && CARD.test(textOf(rest.row, "interface")) ? 0.25 : 0.5)({ list, ...rest })
           : 0.7,
-  module: ({ row }) => (MODULES.test(textOf(row, "name")) ? 0.65 : 0.15),
+  module: ({ row }) => (!MODULES.test(textOf(row, "name")) ? 0.15 : ON_DEMAND.test(textOf(row, "name")) ? 0.25 : 0.65),
   networkd: ({ list }) => (list === "settings" ? 0.5 : 0.3),
   "network-manager": ({ list }) => (list === "settings" ? 0.4 : 0.3),
   nft: firewall,
-  os: fields({ release: 0.4, machine: 0.5, id: 0.4, versionId: 0.35, prettyName: 0.1, version: 0.1, name: 0.1 }, 0.3),
+  os: (difference) =>
+    difference.field === "release" && difference.values !== undefined && SERIES.exec(difference.values.here)?.[0] === SERIES.exec(difference.values.there)?.[0]
+      ? 0.2
+      : fields({ release: 0.4, machine: 0.5, id: 0.4, versionId: 0.35, prettyName: 0.1, version: 0.1, name: 0.1 }, 0.3)(difference),
   ovs: ({ list, field }) => (list === "bonds" || list === "members" || field === "error" ? 0.7 : 0.5),
   route,
-  // rules for one address are made for one pod (or one interface of an instance)
-  rule: ({ row }) => ([row["from"], row["to"]].some((end) => typeof end === "string" && /^[\d.]+$|:[0-9a-f:]*$/.test(end)) ? 0.2 : 0.85),
+  // rules for one address are made for one pod (or one interface of an instance); that all of those to pods are missing is more
+  rule: ({ row, change }) => (isHost(row["from"]) || (change !== "missing-here" && isHost(row["to"])) ? 0.2 : 0.85),
   sysctl: ({ row }) => SYSCTLS.find(([pattern]) => pattern.test(textOf(row, "key")))?.[1] ?? UNKNOWN,
   tc: ({ list, row }) => (list === "filters" ? 0.8 : SHAPER.test(textOf(row, "kind")) ? 0.7 : 0.35),
   tool: () => 0.25,
-  unit: fields({ active: 0.5, sub: 0.1, enabled: 0.2, load: 0.2 }, 0.2),
+  unit: (difference) => {
+    const matters = NETWORK_UNIT.test(textOf(difference.row, "unit")) && textOf(difference.row, "active") === "active";
+    return fields({ active: 0.5, sub: 0.1, enabled: 0.2, load: 0.2 }, matters ? 0.5 : 0.2)(difference);
+  },
 };
 
 /** Facts with weights of their own. */

@@ -4,7 +4,7 @@ import { type FactReading, readFacts } from "../facts/read.ts";
 import { moves } from "./compare-order.ts";
 import { ABSENT, type Entry, IN_PART, labelOf, placeOf, type Reading, readingOf, sourcesOf, textOf, thingOf, type View, viewOf } from "./compare-rows.ts";
 import { inPrefix } from "./compare-text.ts";
-import { type Change, MOMENTARY, meaningOf, weightOf } from "./compare-weights.ts";
+import { type Change, isHost, MOMENTARY, meaningOf, OWN_TABLE, weightOf } from "./compare-weights.ts";
 import type { Evidence } from "./diagnosis.ts";
 import { Facts } from "./evaluate.ts";
 
@@ -223,7 +223,7 @@ function compareFact(id: string, here: Side, there: readonly Side[]): { found: F
     return { side, view, exhaustive: mine.complete && view.complete && same, alike };
   });
   const found: Found[] = [];
-  const comparer = new FactComparer(id, mine, peers, found);
+  const comparer = new FactComparer(id, here, mine, peers, found);
   const places = new Set([mine, ...peers.map(({ view }) => view)].flatMap((view) => view.entries.map(({ list, group }) => `${list}\n${group}`)));
   for (const place of places) comparer.place(place);
   return { found: withoutEchoes(found), noMajority: comparer.noMajority };
@@ -233,12 +233,14 @@ function compareFact(id: string, here: Side, there: readonly Side[]): { found: F
 class FactComparer {
   noMajority = 0;
   readonly #id: string;
+  readonly #here: Side;
   readonly #mine: Index;
   readonly #peers: readonly (Compared & { readonly index: Index })[];
   readonly #found: Found[];
 
-  constructor(id: string, mine: View, peers: readonly Compared[], found: Found[]) {
+  constructor(id: string, here: Side, mine: View, peers: readonly Compared[], found: Found[]) {
     this.#id = id;
+    this.#here = here;
     this.#mine = indexOf(mine);
     this.#peers = peers.map((peer) => ({ ...peer, index: indexOf(peer.view) }));
     this.#found = found;
@@ -337,12 +339,16 @@ class FactComparer {
   }
 
   /**
-   * Routes to the pods of other nodes, which are alike but for their addresses: every node of a pool has as many. BIRD's are left out, because a node may have more
-   * than one block of addresses.
+   * Routes to the pods of other nodes, which are alike but for their addresses: every node of a pool has as many. Of BIRD's only those count that all peers have,
+   * their owner as its own, because a node may have more than one block of addresses.
    */
   #number(place: string, token: string, mine: readonly Entry[]): void {
     const [entry] = mine;
-    if (entry === undefined || typeof entry.row["gateway"] !== "string" || entry.row["protocol"] === "bird" || !token.includes("<")) return;
+    if (entry === undefined || typeof entry.row["gateway"] !== "string" || !token.includes("<")) return;
+    if (entry.row["protocol"] === "bird") {
+      this.#blocks(place, token, entry, mine);
+      return;
+    }
     const items = this.#peers.flatMap((peer) => {
       const entries = peer.index.get(place)?.tokens.get(token) ?? [];
       return peer.alike && entries.length > 0 ? [{ peer, entry: entries[0] as Entry, entries }] : [];
@@ -361,6 +367,27 @@ class FactComparer {
     const told = { sentence, there: missing.filter((one) => peer?.entries.includes(one) === true) };
     const ordered = peer === undefined ? items : [peer, ...items.filter((item) => item !== peer)];
     this.#add("changed", `${place}\n${token}`, entry, mine, ordered, items.length, "number", { here: `${mine.length}`, there: `${number}` }, told);
+  }
+
+  /** Blocks of addresses that every peer knows, by a route or as its own, and this node does not. One peer cannot say so: a block may be its second. */
+  #blocks(place: string, token: string, entry: Entry, mine: readonly Entry[]): void {
+    const prefixes = (index: Index): Map<string, Entry> =>
+      new Map([...index.values()].flatMap(({ tokens }) => [...tokens.values()].flat()).map((one) => [textOf(one.row, "prefix"), one]));
+    const here = prefixes(this.#mine);
+    const peers = this.#peers.filter(({ alike }) => alike).map((peer) => ({ peer, known: prefixes(peer.index) }));
+    const [first] = peers;
+    if (first === undefined || peers.length < Math.max(2, this.#peers.length)) return;
+    const routes = (first.peer.index.get(place)?.tokens.get(token) ?? []).concat(peers[1]?.peer.index.get(place)?.tokens.get(token) ?? []);
+    const missing = [...new Map(routes.map((one) => [textOf(one.row, "prefix"), one]))].filter(
+      ([prefix]) => !here.has(prefix) && peers.every(({ known }) => known.has(prefix)),
+    );
+    if (missing.length === 0) return;
+    const names = missing.map(([prefix]) => prefix);
+    const sentence = `Routes like ${labelOf(entry)} (route ${placeOf(entry)}): not here: ${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ""}; all ${peers.length} peers know ${names.length === 1 ? "it" : "them"}`;
+    const items = peers.map(({ peer, known }) => ({ peer, entry: known.get(names[0] ?? "") ?? entry }));
+    const shown = missing.map(([prefix]) => first.known.get(prefix) ?? entry);
+    const values = { here: `${mine.length}`, there: `${mine.length + missing.length}` };
+    this.#add("changed", `${place}\n${token}`, entry, mine, items, items.length, "number", values, { sentence, there: shown });
   }
 
   /** Entries of a group that are on both sides in another order. */
@@ -423,13 +450,13 @@ class FactComparer {
   ): void {
     const [first] = items;
     if (first === undefined) return;
-    const weighed = { fact: this.#id, list: entry.list, change, field, row: entry.row, private: entry.private };
+    const weighed = { fact: this.#id, list: entry.list, change, field, row: entry.row, private: entry.private, values };
     this.#found.push({
       fact: this.#id,
       list: entry.list,
       change,
       key: [entry.list, change, key, field, values.here, values.there, items.length, of, entry.private].join("\n"),
-      weight: weightOf(weighed),
+      weight: this.#id === "route" && this.#ofOwnTable(change, entry, first.peer.side) ? OWN_TABLE : weightOf(weighed),
       why: meaningOf(weighed),
       field,
       values,
@@ -443,6 +470,15 @@ class FactComparer {
     });
   }
 
+  /** A route of a table that one side alone has, and asks for packets of single addresses alone: so clouds do it for each further card of a machine. */
+  #ofOwnTable(change: Change, { row }: Entry, peer: Side): boolean {
+    if (change !== "only-here" && change !== "missing-here") return false;
+    const [having, lacking] = change === "only-here" ? [this.#here, peer] : [peer, this.#here];
+    const table = textOf(row, "table");
+    const asking = rulesFor(having, table);
+    return asking.length > 0 && asking.every(({ from }) => isHost(from)) && rulesFor(lacking, table).length === 0;
+  }
+
   /** What is not in this place on the peer is surely not there. */
   #seesAll(place: string, peer: Compared): boolean {
     return seesAll(this.#id, place, peer.view, peer.exhaustive);
@@ -451,6 +487,13 @@ class FactComparer {
   #seesAllHere(place: string, peer: Compared): boolean {
     return seesAll(this.#id, place, this.#mine.view, peer.exhaustive);
   }
+}
+
+/** The policy rules that lead to a table. */
+function rulesFor(side: Side, table: string): readonly { readonly from?: string }[] {
+  const reading = side.readings.get("rule");
+  if (reading?.status !== "read") return [];
+  return (reading.value as { rows: readonly { table?: string; from?: string }[] }).rows.filter((rule) => rule.table === table);
 }
 
 function seesAll(id: string, place: string, view: View, exhaustive: boolean): boolean {

@@ -28,6 +28,9 @@ const PAGE = 500;
 /** Pages of a list that are read: 5,000 nodes, which is what Kubernetes supports. */
 const MAX_PAGES = 10;
 
+/** Labels of services that kube-proxy passes over, whatever they say. */
+const NOT_FOR_KUBE_PROXY = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"] as const;
+
 const EXTRA_RIGHTS = "Pods and services need rights that the debug pods do not: apply infra/k8s/workloads.yaml";
 
 export interface WorkloadOptions {
@@ -54,7 +57,7 @@ interface PodObject {
   };
 }
 interface ServiceObject {
-  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>>; readonly labels?: Readonly<Record<string, string>> };
   readonly spec: {
     readonly internalTrafficPolicy?: string;
     readonly trafficDistribution?: string;
@@ -66,18 +69,20 @@ interface ServiceObject {
   };
 }
 interface SliceObject {
+  readonly addressType?: string;
   readonly ports?: readonly { readonly name?: string; readonly protocol?: string; readonly port?: number }[] | null;
   readonly endpoints?:
     | readonly {
         readonly addresses: readonly string[];
-        readonly conditions?: { readonly ready?: boolean; readonly terminating?: boolean };
+        readonly conditions?: { readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean };
+        readonly hints?: object;
         readonly nodeName?: string;
         readonly targetRef?: { readonly kind?: string; readonly name?: string };
       }[]
     | null;
 }
 interface NodeObject {
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }
 interface List<T> {
@@ -172,15 +177,20 @@ async function service(api: KubernetesApi, cluster: string, { namespace, name }:
     }),
   );
   const nodes = await tolerant("the cluster's nodes are not known", () => list<NodeObject>(api, `list the nodes of ${cluster}`, "/api/v1/nodes", {}));
-  const endpoints = slices.flatMap(endpointsOf).toSorted(order);
+  // proxies take addresses alone
+  const read = slices.filter(({ addressType }) => addressType !== "FQDN");
+  const hinted = read.some((slice) => slice.endpoints?.some(({ hints }) => hints !== undefined && hints !== null) ?? false);
+  const endpoints = read.flatMap(endpointsOf).toSorted(order);
   // two ports of a service may lead to the same port of a pod
   const unique = endpoints.filter((item, index) => {
     const before = endpoints[index - 1];
     return before === undefined || order(before, item) !== 0;
   });
   const { type = "ClusterIP", clusterIP, clusterIPs, ports = [], internalTrafficPolicy, trafficDistribution } = found.spec;
-  const { annotations = {} } = found.metadata ?? {};
+  const { annotations = {}, labels = {} } = found.metadata ?? {};
   const topology = annotations["service.kubernetes.io/topology-mode"] ?? annotations["service.kubernetes.io/topology-aware-hints"] ?? "disabled";
+  const global = annotations["service.cilium.io/global"] ?? annotations["io.cilium/global-service"] ?? "false";
+  const leftOut = NOT_FOR_KUBE_PROXY.find((label) => labels[label] !== undefined);
   return {
     kind: "service",
     cluster,
@@ -192,15 +202,22 @@ async function service(api: KubernetesApi, cluster: string, { namespace, name }:
     endpoints: unique.slice(0, MAX_ENDPOINTS),
     more: Math.max(0, unique.length - MAX_ENDPOINTS),
     nodes: nodes
+      .filter((node) => !isClosed(node))
       .filter(({ status }) => status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false)
       .map(({ metadata }) => metadata.name)
       .toSorted(compare)
       .slice(0, MAX_NODES),
     onlyLocal: internalTrafficPolicy === "Local",
-    prefersNear: internalTrafficPolicy === "Local" || trafficDistribution !== undefined || topology.toLowerCase() !== "disabled",
+    prefersNear: internalTrafficPolicy === "Local" || trafficDistribution !== undefined || topology.toLowerCase() !== "disabled" || hinted,
+    ...(global.toLowerCase() === "true" ? { acrossClusters: true } : {}),
+    ...(leftOut === undefined ? {} : { leftOut }),
     problems,
   };
 }
+
+/** Nodes on which netcheck can run nothing: of Windows, and those that only stand for somebody else's machines. */
+const isClosed = ({ metadata: { labels = {} } }: NodeObject): boolean =>
+  labels["kubernetes.io/os"] === "windows" || labels["type"] === "virtual-kubelet" || labels["eks.amazonaws.com/compute-type"] === "fargate";
 
 function endpointsOf({ ports, endpoints }: SliceObject): ServiceEndpoint[] {
   return (endpoints ?? []).flatMap(({ addresses, conditions, nodeName, targetRef }) =>
@@ -218,6 +235,7 @@ function endpointsOf({ ports, endpoints }: SliceObject): ServiceEndpoint[] {
                 // nothing said means ready
                 ready: conditions?.ready ?? true,
                 terminating: conditions?.terminating ?? false,
+                ...(conditions?.terminating === true && conditions.serving !== undefined ? { serving: conditions.serving } : {}),
                 ...(nodeName === undefined ? {} : { node: nodeName }),
                 ...(targetRef?.kind === "Pod" && targetRef.name !== undefined ? { pod: targetRef.name } : {}),
               },

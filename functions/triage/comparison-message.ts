@@ -4,10 +4,10 @@ import type { Evidence } from "../rules/diagnosis.ts";
 import type { Incident, Message } from "./ports.ts";
 import { byCommand } from "./report.ts";
 
-/** Differences in one message; if there are more, all of them are in a file. */
+/** Differences worth a look in one message; if there are more of any kind, all of them are in a file. */
 const SHOWN_DIFFERENCES = 4;
 
-/** Of a comparison that nobody asked for, only what is worth a look is told, and less of it. */
+/** Of a comparison that nobody asked for, less is told. */
 const SHOWN_UNASKED = 3;
 
 /** A pool whose nodes netcheck looked at by itself, because no rule found a cause on one of them. */
@@ -49,7 +49,8 @@ export function comparisonMessage(
   pool: Pool | undefined,
 ): Message {
   const weighty = comparison?.differences.filter(({ score }) => score >= WORTH_A_LOOK) ?? [];
-  const shown = pool !== undefined ? weighty.slice(0, SHOWN_UNASKED) : (comparison?.differences ?? []).slice(0, SHOWN_DIFFERENCES);
+  // what hardly matters would only stand beside what does
+  const shown = weighty.slice(0, pool === undefined ? SHOWN_DIFFERENCES : SHOWN_UNASKED);
   const left = (comparison?.differences.length ?? 0) - shown.length;
   const peers = comparison?.peers ?? problems.map(({ peer }) => peer);
   const headline =

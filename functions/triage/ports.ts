@@ -618,6 +618,10 @@ export interface ServicePlace {
   readonly prefersNear: boolean;
   /** It takes no other endpoints than those on the calling node (internalTrafficPolicy Local). */
   readonly onlyLocal: boolean;
+  /** Cilium sends to its endpoints in other clusters, too, which this cluster does not list (global service of a cluster mesh). */
+  readonly acrossClusters?: boolean;
+  /** The label that keeps kube-proxy from writing entries for it: another proxy does, or nobody. */
+  readonly leftOut?: string;
   /** What could not be asked, and what to do about it; for people. */
   readonly problems: readonly string[];
 }
@@ -636,8 +640,10 @@ export interface ServiceEndpoint {
   readonly address: string;
   readonly port: number;
   readonly ready: boolean;
-  /** It is on its way out; proxies may still send to it where nothing else is ready. */
+  /** It is on its way out. */
   readonly terminating: boolean;
+  /** It still answers. Of one that is on its way out: proxies send to it where nothing else is ready. Kubernetes tells since 1.22. */
+  readonly serving?: boolean;
   readonly node?: string;
   /** Name of the pod. */
   readonly pod?: string;

@@ -15,6 +15,8 @@ export interface Entry {
   readonly backends: readonly Backend[];
   /** It takes the packet and leads nowhere: no endpoint was ready when it was written, or (dropped) none of those on the node, which alone may be used. */
   readonly refuses: "rejects" | "drops" | undefined;
+  /** A policy of Cilium's (LocalRedirect) sends the packets to pods on the node instead, such as a DNS cache. */
+  readonly redirects?: true;
 }
 export interface Backend {
   readonly address: string;
@@ -35,10 +37,18 @@ interface Ipvs {
   servers: readonly (Row & { protocol: string; serviceAddress: string; servicePort?: number; address: string; port?: number; weight?: number })[];
 }
 interface CiliumServices {
-  rows: readonly (Row & { address: string; port: number; protocol?: string; backendAddress?: string; backendPort?: number })[];
+  rows: readonly (Row & {
+    address: string;
+    port: number;
+    protocol?: string;
+    type?: string;
+    backendAddress?: string;
+    backendPort?: number;
+    backendState?: string;
+  })[];
 }
 interface SocketServices {
-  services: readonly (Row & { address: string; port: number; protocol: string; backends: readonly string[] })[];
+  services: readonly (Row & { address: string; port: number; protocol: string; backends: readonly string[]; redirected?: boolean })[];
 }
 
 const FACTS: Readonly<Record<Proxy, string>> = {
@@ -54,8 +64,21 @@ const known = <T>(facts: Facts, id: string): T | undefined => {
   return reading?.status === "read" ? (reading.value as T) : undefined;
 };
 
-/** The proxies that have written anything on this node. `complete`: for an address of this family. */
-export function proxiesOf(facts: Facts, family: "ipv4" | "ipv6" = "ipv4"): readonly Seen[] {
+/**
+ * Cilium does kube-proxy's work on this node, and no kube-proxy is seen to run: what one has left stands behind Cilium's programs and gets no packet for a service.
+ * `sure`: Cilium says so, or all processes were listed, or kube-proxy has left nothing.
+ */
+export function replacedProxy(facts: Facts): { readonly sure: boolean } | undefined {
+  const modes = known<{ modes: readonly { mode: string; source: string }[] }>(facts, "service-proxy")?.modes ?? [];
+  if (modes[0]?.mode === "cilium") return { sure: true };
+  const entries =
+    (known<CiliumServices>(facts, "cilium-service")?.rows.length ?? 0) > 0 || (known<SocketServices>(facts, "socket-lb")?.services.length ?? 0) > 0;
+  const runs = proxyPrograms(facts).length > 0 || modes.some(({ source }) => source === "endpoint" || source === "process" || source === "log");
+  return entries && !runs ? { sure: runsNoProxy(facts) || !writersOf(facts).some((by) => by.startsWith("kube-proxy")) } : undefined;
+}
+
+/** The proxies that have written anything on this node. */
+function writersOf(facts: Facts): readonly Proxy[] {
   const found: Proxy[] = [];
   const chains = known<Iptables>(facts, "iptables")?.chains ?? [];
   // in the mode IPVS there are chains of kube-proxy, too, but none of a service; the service of the API itself is always there
@@ -65,14 +88,59 @@ export function proxiesOf(facts: Facts, family: "ipv4" | "ipv6" = "ipv4"): reado
   if (known<Nft>(facts, "nft")?.tables.some(({ name }) => name === "kube-proxy") === true) found.push("kube-proxy (nftables)");
   if ((known<CiliumServices>(facts, "cilium-service")?.rows.length ?? 0) > 0) found.push("Cilium");
   if ((known<SocketServices>(facts, "socket-lb")?.services.length ?? 0) > 0) found.push("Cilium (socket)");
-  return found.map((by) => {
+  return found;
+}
+
+/** The proxies that have written anything on this node, and work. `complete`: for an address of this family. */
+export function proxiesOf(facts: Facts, family: "ipv4" | "ipv6" = "ipv4"): readonly Seen[] {
+  const found = writersOf(facts);
+  const working = replacedProxy(facts) !== undefined ? found.filter((by) => by.startsWith("Cilium")) : found;
+  return working.map((by) => {
     const reading = facts.reading(FACTS[by]);
     // the two families are two listings, and one of them may be all that was read
     const other = by === "kube-proxy (iptables)" && known<Iptables>(facts, "iptables")?.chains.some((chain) => chain.family === family) !== true;
     if (other) return { by, complete: false, reason: `its rules for ${family === "ipv6" ? "IPv6" : "IPv4"} were not seen` };
+    // the fact is whole once all of IPv4 was seen
+    if (by === "kube-proxy (iptables)" && family === "ipv6" && isCut(facts, /^ip6tables/))
+      return { by, complete: false, reason: "its rules for IPv6 were cut" };
     return { by, complete: reading?.complete === true, reason: reading?.reason ?? "" };
   });
 }
+
+/** Packets of pods do not come to kube-proxy's entries in iptables, where those are the node's only ones: PREROUTING does not call them, and all rules were seen. */
+export function passedBy(facts: Facts, family: "ipv4" | "ipv6"): boolean {
+  const [only, ...others] = proxiesOf(facts, family);
+  if (only?.by !== "kube-proxy (iptables)" || !only.complete || others.length > 0) return false;
+  const { chains = [], rows = [] } = known<Iptables>(facts, "iptables") ?? {};
+  const has = (name: string): boolean => chains.some((chain) => chain.table === "nat" && chain.family === family && chain.name === name);
+  const called = rows.some((row) => row.table === "nat" && row.family === family && row.chain === "PREROUTING" && row.target === "KUBE-SERVICES");
+  return has("KUBE-SERVICES") && has("PREROUTING") && !called;
+}
+
+/** Programs that are a kube-proxy or have one in them, or write entries as it does. */
+const KUBE_PROXY = /^(?:kube-proxy|hyperkube|k3s|rke2|k0s|kubelite|kube-router|openshift-sdn)/;
+
+/** All processes of the node were listed, and no kube-proxy is among them. */
+export function runsNoProxy(facts: Facts): boolean {
+  const listed = (known<Processes>(facts, "process")?.listings.length ?? 0) > 0 && facts.reading("process")?.complete === true;
+  return listed && proxyPrograms(facts).length === 0;
+}
+
+interface Processes {
+  rows: readonly { command: string; defunct: boolean }[];
+  listings: readonly unknown[];
+}
+const proxyPrograms = (facts: Facts): Processes["rows"] =>
+  (known<Processes>(facts, "process")?.rows ?? []).filter(({ command, defunct }) => !defunct && KUBE_PROXY.test(command));
+
+/** kube-proxy has bound other services' addresses to its device, and this one not: only what is the node's own comes to IPVS. */
+export function isUnbound(facts: Facts, address: string): boolean {
+  const rows = known<{ rows: readonly { interface: string; address: string }[] }>(facts, "address")?.rows ?? [];
+  const bound = rows.filter((row) => row.interface === "kube-ipvs0" && row.address.includes(":") === address.includes(":"));
+  return facts.reading("address")?.complete === true && bound.length > 0 && !rows.some((row) => row.address === address);
+}
+
+const isCut = (facts: Facts, command: RegExp): boolean => facts.capture.outputs.some((output) => output.truncated && command.test(output.command));
 
 /** Why nothing can be said of a node on which no proxy was seen: what of it was not read. */
 export function unreadProxies(facts: Facts): readonly string[] {
@@ -88,13 +156,17 @@ export function unreadProxies(facts: Facts): readonly string[] {
  */
 export function entriesFor(facts: Facts, address: string, port: number, protocol: string): readonly Entry[] {
   return [
-    ...iptablesEntries(facts, address, port, protocol),
-    ...ipvsEntries(facts, address, port, protocol),
-    ...nftEntries(facts, address, port, protocol),
+    ...(replacedProxy(facts) !== undefined ? [] : kubeProxyEntries(facts, address, port, protocol)),
     ...ciliumEntries(facts, address, port, protocol),
     ...socketEntries(facts, address, port, protocol),
   ];
 }
+
+const kubeProxyEntries = (facts: Facts, ...of: [address: string, port: number, protocol: string]): readonly Entry[] => [
+  ...iptablesEntries(facts, ...of),
+  ...ipvsEntries(facts, ...of),
+  ...nftEntries(facts, ...of),
+];
 
 /** "10.0.0.1:80" or "[fd00::1]:80". */
 function endpointOf(text: string): { address: string; port: number | undefined } {
@@ -174,8 +246,12 @@ function ciliumEntries(facts: Facts, address: string, port: number, protocol: st
   const rows = all.filter((row) => row.address === address && row.port === port && (row.protocol === undefined || row.protocol === protocol));
   const [front] = rows;
   if (front === undefined) return [];
-  const backends = rows.flatMap((row) => (row.backendAddress === undefined ? [] : [{ address: row.backendAddress, port: row.backendPort, row }]));
-  return [{ by: "Cilium", fact: "cilium-service", front, backends, refuses: undefined }];
+  // one that is ending is kept for its connections, and gets new ones only where there is no other
+  const active = rows.filter(({ backendState }) => backendState !== "terminating");
+  const taken = active.some(({ backendAddress }) => backendAddress !== undefined) ? active : rows;
+  const backends = taken.flatMap((row) => (row.backendAddress === undefined ? [] : [{ address: row.backendAddress, port: row.backendPort, row }]));
+  const redirects = rows.some(({ type }) => type === "LocalRedirect");
+  return [{ by: "Cilium", fact: "cilium-service", front, backends, refuses: undefined, ...(redirects ? { redirects } : {}) }];
 }
 
 function socketEntries(facts: Facts, address: string, port: number, protocol: string): Entry[] {
@@ -188,5 +264,6 @@ function socketEntries(facts: Facts, address: string, port: number, protocol: st
       // "unknown backend 466": its map was not dumped
       backends: front.backends.filter((text) => !text.includes(" ")).map((text) => ({ ...endpointOf(text), row: front })),
       refuses: undefined,
+      ...(front.redirected === true ? { redirects: true as const } : {}),
     }));
 }

@@ -5,7 +5,7 @@ import type { Neighbor } from "../facts/neighbor.ts";
 import type { Route } from "../facts/route.ts";
 import type { Facts } from "../rules/evaluate.ts";
 import type { ServiceEndpoint, ServicePlace } from "./ports.ts";
-import { type Entry, entriesFor, proxiesOf, unreadProxies } from "./svc-entry.ts";
+import { type Entry, entriesFor, isUnbound, passedBy, proxiesOf, replacedProxy, runsNoProxy, unreadProxies } from "./svc-entry.ts";
 import type { Findings, Wrong } from "./workload-message.ts";
 
 /** The way of a packet to a service: on the node that calls it (is there an entry, and does it lead to ready endpoints?), and on the one that serves it. */
@@ -29,6 +29,8 @@ export function clientPath(place: ServicePlace, { name, address: alias, facts }:
   const wrong: Wrong[] = [];
   const unchecked: string[] = [...place.problems];
   const proofs = (...rows: readonly Row[]) => rows.flatMap((row) => facts.quote(row) ?? []);
+  /** Proxies whose entries are not what they should be. */
+  const blamed = new Set<Entry["by"]>();
   const known = !place.problems.some((problem) => problem.startsWith("its endpoints"));
   const proxies = proxiesOf(facts);
   if (place.addresses.length === 0) table.push("no address of its own (headless): clients get the endpoints' addresses from DNS");
@@ -36,16 +38,19 @@ export function clientPath(place: ServicePlace, { name, address: alias, facts }:
     const why = unreadProxies(facts);
     unchecked.push(`No service proxy was seen on ${name}${why.length === 0 ? "; its rules, tables and maps hold no service" : ` (${why.join("; ")})`}`);
   }
+  if (replacedProxy(facts)?.sure === false)
+    unchecked.push(`Whether a kube-proxy works on ${name} beside Cilium: none was seen to run, and its entries, if there are any, were passed over`);
   for (const port of place.ports) {
     const endpoints = place.endpoints.filter((endpoint) => endpoint.portName === port.name && endpoint.protocol === port.protocol);
-    const ready = endpoints.filter((endpoint) => endpoint.ready);
+    const ready = usable(endpoints);
     const label = `${port.port}/${port.protocol}${port.name === "" ? "" : ` (${port.name})`}`;
     // of endpoints that were left out one may be ready
-    if (known && ready.length === 0 && place.more === 0)
+    if (known && ready.length === 0 && place.more === 0 && place.acrossClusters !== true)
       wrong.push({
         what: `No endpoint of ${place.name}:${label} is ready${endpoints.length === 0 ? "; the cluster lists none at all. Does its selector fit the pods?" : `, of ${endpoints.length}`}. Nothing can answer there.`,
         evidence: [],
       });
+    if (ready.some((endpoint) => !endpoint.ready)) table.push(`port ${label}: no endpoint is ready; what is ending still answers`);
     for (const address of proxies.length === 0 ? [] : place.addresses) {
       const mine = endpoints.filter((endpoint) => endpoint.address.includes(":") === address.includes(":"));
       const front = `${show(address, port.port)}/${port.protocol}`;
@@ -53,28 +58,56 @@ export function clientPath(place: ServicePlace, { name, address: alias, facts }:
       if (entries.length === 0) {
         table.push(`${front}  no entry on ${name}`);
         const partial = proxiesOf(facts, address.includes(":") ? "ipv6" : "ipv4").filter(({ complete }) => !complete);
-        if (partial.length === 0)
+        if (place.leftOut !== undefined) unchecked.push(`${front}: the label ${place.leftOut} of the service keeps kube-proxy from writing an entry`);
+        else if (partial.length === 0) {
+          for (const { by } of proxies) blamed.add(by);
           wrong.push({ what: `${name} has no entry for ${front}: ${proxies.map(({ by }) => by).join(" and ")} did not write one there.`, evidence: [] });
-        else
+        } else
           unchecked.push(`Whether ${name} has an entry for ${front}: ${partial.map(({ by, reason }) => `${by} is only partly known (${reason})`).join("; ")}`);
       }
       for (const entry of entries) {
         table.push(`${front}  ${entry.by}${entry.refuses === undefined ? "" : REFUSED[entry.refuses]}`, ...rowsOf(mine, entry));
-        judge(entry, front, mine);
+        if (entries.some(({ redirects }) => redirects))
+          unchecked.push(`${front}: a LocalRedirect policy of Cilium's sends it to pods on ${name} instead; whether those answer was not looked at`);
+        else judge(entry, front, mine);
+        if (entry.by === "kube-proxy (IPVS)" && isUnbound(facts, address)) {
+          blamed.add(entry.by);
+          wrong.push({
+            what: `${address} is not on kube-ipvs0 of ${name}: without it packets for ${front} do not come to IPVS, although it has an entry.`,
+            evidence: proofs(entry.front),
+          });
+        }
       }
     }
     if (place.addresses.length === 0 || proxies.length === 0) table.push(`port ${label}`, ...rowsOf(endpoints, undefined));
   }
+  if (place.addresses.length > 0 && passedBy(facts, place.addresses[0]?.includes(":") === true ? "ipv6" : "ipv4")) {
+    blamed.add("kube-proxy (iptables)");
+    wrong.push({
+      what: `PREROUTING of the table nat on ${name} does not call KUBE-SERVICES: packets of pods pass by every entry of kube-proxy (iptables). Something has flushed that chain, and kube-proxy has not written it again.`,
+      evidence: [],
+    });
+  }
   if (place.more > 0) table.push(`… and ${place.more} more endpoints, which were not looked at`);
-  return { table, wrong, unchecked };
+  const writer = [...blamed].map((by) => (by.startsWith("Cilium") ? "the Cilium agent" : "kube-proxy"))[0];
+  const next =
+    writer === undefined
+      ? undefined
+      : writer === "kube-proxy" && runsNoProxy(facts)
+        ? `Next: no kube-proxy runs on ${name}. Find out why it has ended; or, where another program does its work (OVN-Kubernetes, Antrea, Calico's eBPF), these are what it left.`
+        : `Next: what ${writer} on ${name} logs. It holds its entries against the cluster and writes them anew when it is restarted.`;
+  return { table, wrong, unchecked, ...(next === undefined ? {} : { next }) };
 
   function judge(entry: Entry, front: string, endpoints: readonly ServiceEndpoint[]): void {
-    const ready = endpoints.filter((endpoint) => endpoint.ready);
-    const complete = facts.reading(entry.fact)?.complete === true;
+    const ready = usable(endpoints);
+    const ending = ready.some((endpoint) => !endpoint.ready);
+    const [first] = endpoints;
+    const seen = proxiesOf(facts, first?.address.includes(":") === true ? "ipv6" : "ipv4").find(({ by }) => by === entry.by);
+    const complete = seen?.complete === true;
     if (!known) return;
     const does = entry.refuses === "rejects" ? "refuses" : "drops";
     const here = ready.filter(({ node }) => node !== undefined && (node === name || node === alias));
-    const usable = place.onlyLocal && here.length > 0 ? here : ready;
+    const wanted = place.onlyLocal && here.length > 0 ? here : ready;
     // one that leads nowhere says the same in IPVS and in Cilium's maps
     if (place.onlyLocal && here.length === 0 && ready.length > 0 && entry.backends.length === 0 && (complete || entry.refuses !== undefined)) {
       wrong.push({
@@ -83,32 +116,40 @@ export function clientPath(place: ServicePlace, { name, address: alias, facts }:
       });
       return;
     }
-    if (entry.refuses !== undefined && ready.length > 0)
+    if (entry.refuses !== undefined && ready.length > 0) {
+      blamed.add(entry.by);
       wrong.push({
-        what: `${entry.by} on ${name} ${does} packets to ${front}, as if nothing${place.onlyLocal ? " on it" : ""} were ready; ${usable.length === 1 ? "1 endpoint is" : `${usable.length} endpoints are`}.`,
+        what: `${entry.by} on ${name} ${does} packets to ${front}, as if nothing${place.onlyLocal ? " on it" : ""} were ready; ${wanted.length === 1 ? "1 endpoint is" : `${wanted.length} endpoints are`}${ending ? " ending and still answer" : ""}${ending && wanted.length === 1 ? "s" : ""}.`,
         evidence: proofs(entry.front),
       });
+    }
     if (entry.refuses !== undefined) return;
     // with endpoints that were left out nobody can say that one is none
-    const strangers = place.more > 0 ? [] : entry.backends.filter((backend) => !endpoints.some((endpoint) => same(endpoint, backend)));
+    const strangers =
+      place.more > 0 || place.acrossClusters === true ? [] : entry.backends.filter((backend) => !endpoints.some((endpoint) => same(endpoint, backend)));
+    if (strangers.length > 0) blamed.add(entry.by);
     for (const { address, port, row } of strangers.slice(0, 3))
       wrong.push({
         what: `${entry.by} on ${name} sends packets for ${front} to ${show(address, port)}, which is no endpoint of the service (any more).`,
         evidence: proofs(row),
       });
-    const missing = usable.filter((endpoint) => !entry.backends.some((backend) => same(endpoint, backend)));
+    const missing = wanted.filter((endpoint) => !entry.backends.some((backend) => same(endpoint, backend)));
     if (missing.length === 0) return;
     const which = missing.slice(0, 3).map((endpoint) => show(endpoint.address, endpoint.port));
     const list = `${which.join(", ")}${missing.length > 3 ? ` and ${missing.length - 3} more` : ""}`;
-    if (!complete) unchecked.push(`Whether ${entry.by} on ${name} leads to ${list}: ${facts.reading(entry.fact)?.reason ?? "it is only partly known"}`);
+    if (!complete) unchecked.push(`Whether ${entry.by} on ${name} leads to ${list}: ${seen?.reason ?? "it is only partly known"}`);
+    else if (place.acrossClusters === true && entry.backends.length > 0)
+      unchecked.push(`${list}: not used from ${name}. Other clusters serve it, too (global service), and may be preferred`);
     // what prefers near endpoints leaves the others out
     else if (place.prefersNear && entry.backends.length > 0)
       unchecked.push(`${list}: not used from ${name}. The service prefers endpoints nearby, so this may be meant`);
-    else
+    else {
+      blamed.add(entry.by);
       wrong.push({
-        what: `${entry.by} on ${name} does not lead to ${list}, which ${missing.length === 1 ? "is" : "are"} ready.`,
+        what: `${entry.by} on ${name} does not lead to ${list}, which ${missing.length === 1 ? "is" : "are"} ${ending ? `ending and still answer${missing.length === 1 ? "s" : ""}` : "ready"}.`,
         evidence: proofs(entry.front),
       });
+    }
   }
 }
 
@@ -123,10 +164,13 @@ export function serverPath(endpoints: readonly ServiceEndpoint[], { name, facts 
   };
   const [routes, links, neighbors] = [rows<Route>("route"), rows<Link>("link"), rows<Neighbor>("neighbor")];
   const proofs = (...from: readonly Row[]) => from.flatMap((row) => facts.quote(row) ?? []);
-  const addresses = [...new Set(endpoints.map(({ address }) => address))].slice(0, MAX_SHOWN);
+  // of a pod that has ended its way in may be gone already
+  const there = endpoints.filter(({ terminating, serving }) => !terminating || serving === true);
+  const addresses = [...new Set(there.map(({ address }) => address))].slice(0, MAX_SHOWN);
   if (routes === undefined && addresses.length > 0) unchecked.push(`The routes of ${name}: ${facts.reading("route")?.reason ?? "they were not collected"}`);
   for (const address of routes === undefined ? [] : addresses) {
-    const route = longest(routes ?? [], address);
+    const best = longest(routes ?? [], address);
+    const route = best !== undefined && isHost(best.prefix, address) ? best : (ownRoute(routes ?? [], address) ?? best);
     if (route?.type === "local") {
       table.push(`${name}  ${address}  is the node's own address`);
       continue;
@@ -156,10 +200,20 @@ export function serverPath(endpoints: readonly ServiceEndpoint[], { name, facts 
       wrong.push({ what: `The route of ${name} to ${address} leads to ${out}, an interface that is not there.`, evidence: proofs(route) });
     if (link !== undefined && (!link.up || !link.carrier))
       wrong.push({ what: `${out} on ${name}, which leads to ${address}, ${link.up ? "has no carrier" : "is down"}.`, evidence: proofs(route, link) });
-    if (entry?.state === "FAILED" || entry?.state === "INCOMPLETE")
+    // a pod of macvlan or of a card of its own is in the node's network, where its own node may not reach it
+    const outside = link?.kind !== "bridge" && (routes ?? []).some((row) => row.interface === out && (row.prefix === "0.0.0.0/0" || row.prefix === "::/0"));
+    if ((entry?.state === "FAILED" || entry?.state === "INCOMPLETE") && outside)
+      unchecked.push(`${address} did not answer ${name} on ${out}, the node's way out: a pod in the node's own network need not answer its own node`);
+    else if (entry?.state === "FAILED" || entry?.state === "INCOMPLETE")
       wrong.push({ what: `${name} asked for ${address} on ${out} and got no answer (${entry.state}).`, evidence: proofs(entry) });
   }
-  return { table, wrong, unchecked };
+  if (wrong.length === 0) return { table, wrong, unchecked };
+  return {
+    table,
+    wrong,
+    unchecked,
+    next: `Next: what the CNI plugin's agent on ${name} logs of the pod. A pod that is deleted gets its interface and routes anew.`,
+  };
 }
 
 const REFUSED = { rejects: ": refused", drops: ": dropped" } as const;
@@ -179,6 +233,20 @@ function rowsOf(endpoints: readonly ServiceEndpoint[], entry: Entry | undefined)
   });
   return endpoints.length > MAX_SHOWN ? [...lines, `  … ${endpoints.length - MAX_SHOWN} more`] : lines;
 }
+
+/** Those that get packets: what is ready, or, where nothing is, what is ending and still answers. */
+function usable(endpoints: readonly ServiceEndpoint[]): readonly ServiceEndpoint[] {
+  const ready = endpoints.filter((endpoint) => endpoint.ready);
+  return ready.length > 0 ? ready : endpoints.filter(({ terminating, serving }) => terminating && serving === true);
+}
+
+/** A route for this address alone, in a table to which a rule for the interface leads: so the VPC CNI does it for pods with security groups of their own. */
+const ownRoute = (routes: readonly (Route & Row)[], address: string): (Route & Row) | undefined =>
+  routes.find(
+    ({ table, prefix, type, gateway, interface: out }) =>
+      table !== "main" && table !== "local" && type === "unicast" && gateway === undefined && out !== undefined && isHost(prefix, address),
+  );
+const isHost = (prefix: string, address: string): boolean => prefix === `${address}/32` || prefix === `${address}/128`;
 
 /** Types of routes that take a packet: also those that throw it away, as Calico's blackhole does for its whole block. */
 const TAKING: ReadonlySet<string> = new Set(["unicast", "local", "blackhole", "unreachable", "prohibit"]);

@@ -43,6 +43,7 @@ export async function tellService(context: Context, incident: string, thread: Pl
       table: findings.flatMap(({ table }) => table),
       wrong: findings.flatMap(({ wrong }) => wrong),
       unchecked: findings.flatMap(({ unchecked }) => unchecked),
+      next: findings.flatMap(({ next }) => next ?? []).join(" "),
     };
     const data = { client: client.name, server: server?.target.name, wrong: all.wrong.length, unchecked: all.unchecked.length };
     await ports.store.record(incident, [auditDraft(ports, "service-checked", SYSTEM, data)]);

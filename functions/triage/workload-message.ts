@@ -14,6 +14,8 @@ export interface Findings {
   readonly wrong: readonly Wrong[];
   /** What could not be checked and why, for people. */
   readonly unchecked: readonly string[];
+  /** What to do next where something is wrong. */
+  readonly next?: string;
 }
 
 /** A chat takes so much of one text, and a person reads no more. */
@@ -22,7 +24,7 @@ const MAX_WRONG = 8;
 const MAX_LINES = 4;
 const MAX_UNCHECKED = 8;
 
-export function workloadMessage(title: string, { table, wrong, unchecked }: Findings, note = ""): Message {
+export function workloadMessage(title: string, { table, wrong, unchecked, next }: Findings, note = ""): Message {
   const icon = wrong.length > 0 ? "large_orange_circle" : unchecked.length > 0 ? "grey_question" : "white_check_mark";
   return {
     template: "workload",
@@ -33,7 +35,7 @@ export function workloadMessage(title: string, { table, wrong, unchecked }: Find
       wrong: wrong.slice(0, MAX_WRONG).map(({ what, evidence }) => ({ what: what.slice(0, 600), lines: quoted(evidence.slice(0, MAX_LINES)) })),
       more: Math.max(0, wrong.length - MAX_WRONG),
       unchecked: unchecked.slice(0, MAX_UNCHECKED).map((reason) => ({ reason: reason.slice(0, 500) })),
-      note,
+      note: [next, note].filter(Boolean).join(" "),
     },
   };
 }

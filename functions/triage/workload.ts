@@ -104,13 +104,23 @@ interface Picked {
   readonly why: string;
 }
 
-/** The node of the first endpoint that is ready, else of any. */
-function serverOf({ endpoints }: ServicePlace): Picked | undefined {
+/** The node of the first endpoint that is ready, on a node that can be looked at if there is one; else of any. */
+function serverOf({ endpoints, nodes }: ServicePlace): Picked | undefined {
   const placed = endpoints.filter((endpoint): endpoint is ServiceEndpoint & { node: string } => endpoint.node !== undefined);
-  const first = placed.find(({ ready }) => ready) ?? placed[0];
+  // on another node nothing may be to look at: it is not ready, of Windows, or somebody else's
+  const first =
+    placed.find(({ ready, node }) => ready && nodes.includes(node)) ??
+    placed.find(({ ready }) => ready) ??
+    placed.find(({ serving }) => serving === true) ??
+    placed[0];
   if (first === undefined) return undefined;
   const what = first.pod ?? `${first.address}:${first.port}`;
-  return { node: first.node, why: first.ready ? `${what}, which is ready, runs there` : `${what} runs there; no endpoint is ready` };
+  return {
+    node: first.node,
+    why: first.ready
+      ? `${what}, which is ready, runs there`
+      : `${what} runs there; no endpoint is ready${first.serving === true ? ", but it still answers" : ""}`,
+  };
 }
 
 /** A node that calls the service over the network: one without an endpoint of it, if there is one, and if the service takes endpoints of other nodes. */

@@ -342,6 +342,101 @@ describe("what can be seen", () => {
     expect(weighty(node(3, [1, 4], " proto bird"), node(1, [2, 3, 4], " proto bird"))).toEqual([]);
   });
 
+  test("a block of addresses that every peer knows by BIRD, its owner as its own", () => {
+    const node = (own: readonly string[], others: readonly string[]) =>
+      captureOf(
+        output(
+          "ip route",
+          `default via 10.1.2.1 dev eth0\n${own.map((block) => `blackhole 10.244.${block}/26 proto bird\n`).join("")}${others.map((block) => `10.244.${block}/26 via 10.1.2.${block.split(".")[0]} dev tunl0 proto bird onlink\n`).join("")}`,
+        ),
+      );
+    // 2 has two blocks, and so has 3
+    const peers = [node(["1.0"], ["2.0", "2.64", "3.0", "3.64", "4.0"]), node(["2.0", "2.64"], ["1.0", "3.0", "3.64", "4.0"])];
+    expect(weighty(node(["3.0", "3.64"], ["1.0", "2.0", "4.0"]), ...peers)).toMatchObject([
+      { what: expect.stringMatching(/^Routes like unicast 10\.244\.1\.0\/26 .*: not here: 10\.244\.2\.64\/26; all 2 peers know it$/) },
+    ]);
+    expect(weighty(node(["3.0", "3.64"], ["1.0", "2.0", "2.64", "4.0"]), ...peers)).toEqual([]);
+    // one peer alone, or one that does not know the block either
+    expect(weighty(node(["3.0", "3.64"], ["1.0", "2.0", "4.0"]), peers[0] as Capture)).toEqual([]);
+    expect(weighty(node(["3.0", "3.64"], ["1.0", "2.0", "4.0"]), peers[0] as Capture, node(["4.0"], ["1.0", "2.0", "3.0", "3.64"]))).toEqual([]);
+  });
+
+  test("a firewall's service that runs only here; a patch of the kernel is noise, another series is none; kube-proxy's mode", () => {
+    const units = (...names: readonly string[]) =>
+      captureOf(
+        output(
+          "systemctl list-units --all --type=service,timer --plain --no-legend --no-pager",
+          names.map((name) => `${name} loaded active running x\n`).join(""),
+        ),
+      );
+    const usual = ["kubelet.service", "ssh.service"];
+    expect(weighty(units(...usual, "firewalld.service"), units(...usual), units(...usual)).map(({ what }) => what)).toEqual([
+      "Only here (unit): firewalld.service load loaded active active sub running; none of the 2 peers has it",
+    ]);
+    expect(weighty(units(...usual, "cups.service"), units(...usual), units(...usual))).toEqual([]);
+    const uname = (release: string) => captureOf(output("uname -a", `Linux node1 ${release} #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux\n`));
+    expect(weighty(uname("6.8.0-45-generic"), uname("6.8.0-47-generic"), uname("6.8.0-47-generic"))).toEqual([]);
+    expect(weighty(uname("5.15.0-119-generic"), uname("6.8.0-47-generic"), uname("6.8.0-47-generic"))).toHaveLength(1);
+    const mode = (text: string) => captureOf(output("curl -s -m 2 http://127.0.0.1:10249/proxyMode", text));
+    expect(weighty(mode("ipvs"), mode("iptables"), mode("iptables"))).toHaveLength(1);
+  });
+
+  test("what follows the node's own pods: ports of services without an endpoint here, ports of the host, modules for them, rules from one address", () => {
+    const save = (more: string) =>
+      captureOf(
+        output(
+          "iptables-save",
+          `*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:KUBE-EXTERNAL-SERVICES - [0:0]\n-A INPUT -j KUBE-EXTERNAL-SERVICES\n${more}COMMIT\n*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:CNI-HOSTPORT-DNAT - [0:0]\nCOMMIT\n`,
+        ),
+      );
+    const none = `-A KUBE-EXTERNAL-SERVICES -p tcp -m comment --comment "shop/lb:http has no local endpoints" -m addrtype --dst-type LOCAL -m tcp --dport 31080 -j DROP\n`;
+    expect(weighty(save(none), save(""), save(""))).toEqual([]);
+    expect(weighty(save(""), save(none), save(none))).toEqual([]);
+    // a port that is dropped elsewhere
+    expect(weighty(save("-A INPUT -p tcp -m tcp --dport 31080 -j DROP\n"), save(""), save(""))).toHaveLength(1);
+    const ports = (text: string) => text.replace(/COMMIT\n$/, "-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\nCOMMIT\n");
+    const host = captureOf(output("iptables-save", ports(save("").outputs[0]?.text ?? "")));
+    expect(weighty(host, save(""), save(""))).toEqual([]);
+    expect(weighty(save(""), host, host)).toHaveLength(1);
+    // in nftables
+    const nft = (more: string) =>
+      captureOf(
+        output(
+          "nft list ruleset",
+          `table ip kube-proxy {\n\tchain nat-prerouting {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tjump services\n\t}\n\tchain services {\n\t}\n\tchain external-TZEQCN3K-shop/lb/tcp/http {\n\t\tfib saddr type local jump mark-for-masquerade\n${more}\t}\n}\n`,
+        ),
+      );
+    expect(weighty(nft("\t\tgoto local-TZEQCN3K-shop/lb/tcp/http\n"), nft(""), nft(""))).toEqual([]);
+    expect(weighty(captureOf(output("nft list ruleset", nft("").outputs[0]?.text.replace("\t\tjump services\n", "") ?? "")), nft(""), nft(""))).toHaveLength(1);
+    const modules = (...names: readonly string[]) => captureOf(output("lsmod", `Module Size Used by\n${names.map((name) => `${name} 16384 0\n`).join("")}`));
+    expect(weighty(modules("overlay", "xt_set", "ip_set"), modules("overlay"), modules("overlay"))).toEqual([]);
+    expect(weighty(modules("overlay"), modules("overlay", "br_netfilter"), modules("overlay", "br_netfilter"))).toHaveLength(1);
+    const rules = (more: string) => captureOf(output("ip rule", `0:\tfrom all lookup local\n${more}32766:\tfrom all lookup main\n`));
+    expect(weighty(rules("1536:\tfrom 10.0.1.60 lookup 3\n"), rules(""), rules(""))).toEqual([]);
+    expect(weighty(rules(""), rules("512:\tfrom all to 10.0.1.60 lookup main\n"), rules("512:\tfrom all to 10.0.2.9 lookup main\n"))).toHaveLength(1);
+  });
+
+  test("one more card than the peers have, with a table for its own addresses; a table that other packets are sent to", () => {
+    const node = (rule: string, more: string) =>
+      captureOf(
+        output("ip rule", `0:\tfrom all lookup local\n${rule}32766:\tfrom all lookup main\n`),
+        output("ip route show table all", `default via 10.0.0.1 dev eth0\n${more}`),
+      );
+    const table = "default via 10.0.0.1 dev eth2 table 3\n";
+    const [card, plain] = [node("1536:\tfrom 10.0.1.60 lookup 3\n", table), node("", "")];
+    expect(weighty(card, plain, plain)).toEqual([]);
+    expect(weighty(plain, card, card)).toEqual([]);
+    expect(weighty(node("5209:\tfrom all lookup 3\n", table), plain, plain).map(({ fact }) => fact)).toEqual(["route", "rule"]);
+    // its rules are there, and the table is empty
+    expect(weighty(node("1536:\tfrom 10.0.1.61 lookup 3\n", ""), card, card).map(({ fact }) => fact)).toEqual(["route"]);
+  });
+
+  test("forwarding of the whole node is named before that of one interface", () => {
+    const keys = (value: number) =>
+      captureOf(output("sysctl -a", `net.ipv4.conf.eth0.forwarding = ${value}\nnet.ipv4.conf.lo.forwarding = ${value}\nnet.ipv4.ip_forward = ${value}\n`));
+    expect(weighty(keys(0), keys(1))[0]?.what).toBe("net.ipv4.ip_forward: 0 here, 1 on the peer");
+  });
+
   test("a table of nftables that only this node has, hooked in by a name of its own, with an address in its rule", () => {
     const ruleset = (more: string) =>
       captureOf(output("nft list ruleset", `table inet base {\n\tchain in {\n\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n${more}`));

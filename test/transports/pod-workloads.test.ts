@@ -11,7 +11,12 @@ let prod: KubernetesEmulator;
 let edge: KubernetesEmulator;
 let workloads: Workloads;
 beforeEach(async () => {
-  prod = await startKubernetes({ nodes: { "node-c": {}, "node-a": {}, "node-b": { ready: "False" } } });
+  const closed = {
+    akswin000000: { labels: { "kubernetes.io/os": "windows" } },
+    "virtual-node-aci-linux": { labels: { "kubernetes.io/os": "linux", type: "virtual-kubelet" } },
+    "fargate-ip-10-0-9-9": { labels: { "eks.amazonaws.com/compute-type": "fargate" } },
+  };
+  prod = await startKubernetes({ nodes: { "node-c": {}, "node-a": { labels: { "kubernetes.io/os": "linux" } }, "node-b": { ready: "False" }, ...closed } });
   edge = await startKubernetes();
   const all: Record<string, KubernetesEmulator> = { prod, edge };
   workloads = clusterWorkloads({
@@ -97,6 +102,26 @@ describe("a pod", () => {
 });
 
 describe("a service", () => {
+  test("endpoints by DNS names are none for a proxy; hints about zones are followed without an annotation", async () => {
+    put(prod, "services", service());
+    const near = slice("web-a", "web", [{ address: "10.244.1.7" }]);
+    put(prod, "endpointslices", { ...near, endpoints: near.endpoints.map((one) => ({ ...one, hints: { forZones: [{ name: "az1" }] } })) } as typeof near);
+    put(prod, "endpointslices", { ...slice("web-b", "web", [{ address: "db.example.com" }]), addressType: "FQDN" } as typeof near);
+    expect(await workloads.find(serviceName)).toMatchObject({ place: { prefersNear: true, endpoints: [{ address: "10.244.1.7" }] } });
+  });
+
+  test("an endpoint that is ending and still answers; a global service of Cilium's; a service that is not for kube-proxy", async () => {
+    const web = service();
+    const metadata = { ...web.metadata, annotations: { "service.cilium.io/global": "true" }, labels: { "service.kubernetes.io/service-proxy-name": "edge" } };
+    put(prod, "services", { ...web, metadata } as typeof web);
+    const [first, ...more] = slice("web-a", "web", [{ address: "10.244.1.7", ready: false, terminating: true }]).endpoints;
+    const endpoints = [{ ...first, conditions: { ...first?.conditions, serving: true } }, ...more];
+    put(prod, "endpointslices", { ...slice("web-a", "web", []), endpoints } as ReturnType<typeof slice>);
+    expect(await workloads.find(serviceName)).toMatchObject({
+      place: { acrossClusters: true, leftOut: "service.kubernetes.io/service-proxy-name", endpoints: [{ ready: false, terminating: true, serving: true }] },
+    });
+  });
+
   test("its addresses, its ports, its endpoints of all slices, and the nodes that are ready", async () => {
     put(prod, "services", service());
     put(

@@ -186,6 +186,21 @@ describe("asked for: /netcheck node2 vs node3", () => {
     expect(bench.chat.uploads.get("inc-1/comparison-list")).toMatch(/^node2 compared with node3: \d+ worth a look\nFacts .*\n5\. /s);
   });
 
+  test("what hardly matters is no difference in the message: two healthy nodes are alike, and the list is attached", async () => {
+    const outputs = healthy.outputs.map((output) =>
+      output.command.startsWith("command -v") ? { ...output, text: output.text.replace(/.*\/conntrack\n/, "") } : output,
+    );
+    fleet.captures = { node2: { ...healthy, outputs } };
+    await ask("node2", ["node3"]);
+    expect(bench.chat.data("inc-1/comparison")).toMatchObject({
+      icon: "white_check_mark",
+      headline: "no difference that matters to traffic",
+      differences: [],
+      more: 1,
+    });
+    expect(bench.chat.uploads.get("inc-1/comparison-list")).toContain("Hardly matters");
+  });
+
   test("a peer whose answer holds nothing that can be compared: no tick", async () => {
     fleet.captures = { node3: { ...healthy, outputs: healthy.outputs.filter(({ command }) => command === "uptime") } };
     await ask("node2", ["node3"]);

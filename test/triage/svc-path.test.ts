@@ -133,6 +133,10 @@ describe("the calling node", () => {
     expect(lost.wrong[0]?.evidence).toHaveLength(1);
     expect(lost.table).toContain("  10.244.1.7:8080         ready      node-a  web-1  no entry");
     const stale = clientPath({ ...place, endpoints: [web1] }, node({ [command]: text }));
+    expect(whole.next).toBeUndefined();
+    expect(stale.next).toBe(
+      `Next: what ${by === "Cilium" ? "the Cilium agent" : "kube-proxy"} on node-c logs. It holds its entries against the cluster and writes them anew when it is restarted.`,
+    );
     expect(whats(stale)).toEqual([`${by} on node-c sends packets for 10.96.7.20:80/TCP to 10.244.2.9:8080, which is no endpoint of the service (any more).`]);
     expect(stale.wrong[0]?.evidence[0]?.text).toContain("10.244.2.9");
   });
@@ -209,6 +213,130 @@ COMMIT
   });
 });
 
+describe("endpoints that are ending", () => {
+  const ending = { ...web1, ready: false, terminating: true, serving: true };
+  const one = iptables({ sep2: "" });
+
+  test("where nothing is ready, proxies send to those that still answer: nobody says that nothing can", () => {
+    const { wrong, table } = clientPath({ ...place, endpoints: [ending] }, node({ "iptables-save": one }));
+    expect(wrong).toEqual([]);
+    expect(table).toContain("port 80/TCP (http): no endpoint is ready; what is ending still answers");
+    expect(whats(clientPath({ ...place, endpoints: [{ ...ending, serving: false }] }, node({ "iptables-save": one })))).toEqual([
+      "No endpoint of web:80/TCP (http) is ready, of 1. Nothing can answer there.",
+    ]);
+  });
+
+  test("beside one that is ready they get nothing new, and no entry for them is missing", () => {
+    const { wrong } = clientPath({ ...place, endpoints: [web1, { ...web2, ready: false, terminating: true, serving: true }] }, node({ "iptables-save": one }));
+    expect(wrong).toEqual([]);
+  });
+
+  test("the proxy has no entry for the one that still answers", () => {
+    const filter = `-A KUBE-SERVICES -d 10.96.7.20/32 -p tcp -m comment --comment "shop/web:http has no endpoints" -m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable\n`;
+    expect(whats(clientPath({ ...place, endpoints: [ending] }, node({ "iptables-save": iptables({ front: "", filter }) })))).toEqual([
+      "kube-proxy (iptables) on node-c refuses packets to 10.96.7.20:80/TCP, as if nothing were ready; 1 endpoint is ending and still answers.",
+    ]);
+  });
+
+  test("Cilium keeps one for its connections while another is active, and the cluster has forgotten it", () => {
+    const text = CILIUM.replace("10.244.2.9:8080/TCP (active)", "10.244.2.9:8080/TCP (terminating)");
+    expect(clientPath({ ...place, endpoints: [web1] }, node({ "cilium-dbg service list": text })).wrong).toEqual([]);
+  });
+});
+
+describe("entries that are none of the service's, and services without an entry", () => {
+  const stale = { ...place, endpoints: [web1] };
+  const REPLACED = {
+    "curl -sS --max-time 3 --unix-socket /var/run/cilium/cilium.sock http://localhost/v1/healthz": `{"cilium":{"state":"Ok"},"kube-proxy-replacement":{"mode":"True"}}`,
+    "cilium-dbg service list": CILIUM.split("\n").slice(0, 2).join("\n"),
+    "ipvsadm -Ln": IPVS,
+    "iptables-save": iptables(),
+    "nft list ruleset": NFT,
+  };
+
+  test("what kube-proxy has left gets no packet once Cilium does its work; as long as kube-proxy runs it does", () => {
+    const agent = "    PID COMMAND\n      1 /sbin/init\n   3011 cilium-agent --config-dir=/tmp/cilium/config-map\n";
+    const { wrong, table } = clientPath(stale, node({ ...REPLACED, "ps -e -o pid,args": agent }));
+    expect(wrong).toEqual([]);
+    expect(table).toEqual(["10.96.7.20:80/TCP  Cilium", "  10.244.1.7:8080         ready      node-a  web-1  entry found"]);
+    const both = node({ ...REPLACED, "ps -e -o pid,args": `${agent}   2101 /usr/local/bin/kube-proxy --config=/var/lib/kube-proxy/config.conf\n` });
+    expect(whats(clientPath(stale, both)).map((what) => what.split(" on ")[0])).toEqual([
+      "kube-proxy (iptables)",
+      "kube-proxy (IPVS)",
+      "kube-proxy (nftables)",
+    ]);
+  });
+
+  test("a policy of Cilium's sends the packets to a pod on the node instead", () => {
+    const text = CILIUM.replace("ClusterIP      1 => 10.244.1.7", "LocalRedirect  1 => 10.244.3.9").replace(/ +2 =>.*\n/, "");
+    const { wrong, unchecked } = clientPath(place, node({ "cilium-dbg service list": text }));
+    expect(wrong).toEqual([]);
+    expect(unchecked).toEqual([
+      "10.96.7.20:80/TCP: a LocalRedirect policy of Cilium's sends it to pods on node-c instead; whether those answer was not looked at",
+    ]);
+  });
+
+  test("a global service has endpoints that this cluster does not list; one that it does list may still be missing", () => {
+    const global = { ...place, acrossClusters: true };
+    const facts = node({ "cilium-dbg service list": `${CILIUM}                                           3 => 10.8.1.14:8080/TCP (active)\n` });
+    expect(clientPath(global, facts)).toMatchObject({ wrong: [], unchecked: [] });
+    expect(clientPath({ ...global, endpoints: [] }, facts).wrong).toEqual([]);
+    const far = node({ "cilium-dbg service list": CILIUM.replace("10.244.2.9", "10.8.1.14") });
+    expect(clientPath(global, far).unchecked).toEqual([
+      "10.244.2.9:8080: not used from node-c. Other clusters serve it, too (global service), and may be preferred",
+    ]);
+  });
+
+  test("a service that a label keeps from kube-proxy has no entry, and none is missing", () => {
+    const { wrong, unchecked } = clientPath(
+      { ...place, leftOut: "service.kubernetes.io/service-proxy-name" },
+      node({ "iptables-save": iptables({ front: "" }) }),
+    );
+    expect(wrong).toEqual([]);
+    expect(unchecked.join()).toContain("the label service.kubernetes.io/service-proxy-name of the service keeps kube-proxy from writing an entry");
+  });
+
+  test("whether Cilium does kube-proxy's work is not told: a kube-proxy that is not seen to run blames nobody", () => {
+    const cilium = CILIUM.split("\n").slice(0, 2).join("\n");
+    const outputs = { "cilium-dbg service list": cilium, "iptables-save": iptables() };
+    const unknown = clientPath(stale, node(outputs));
+    expect(unknown.wrong).toEqual([]);
+    expect(unknown.unchecked.join()).toContain("Whether a kube-proxy works on node-c beside Cilium");
+    const none = clientPath(stale, node({ ...outputs, "ps -e -o pid,args": "    PID COMMAND\n      1 /sbin/init\n   3011 cilium-agent\n" }));
+    expect(none).toMatchObject({ wrong: [], unchecked: [] });
+    expect(whats(clientPath(stale, node({ ...outputs, "curl -s -m 2 http://127.0.0.1:10249/proxyMode": "iptables" })))).toHaveLength(1);
+  });
+
+  test("no kube-proxy runs: then that is what to look at first, or its entries are what it left", () => {
+    const ps = (...programs: readonly string[]) => ["    PID COMMAND", ...programs.map((program, index) => `  ${index + 1} ${program}`)].join("\n");
+    const next = (...programs: readonly string[]) => clientPath(stale, node({ "iptables-save": iptables(), "ps -e -o pid,args": ps(...programs) })).next;
+    expect(next("/sbin/init", "/usr/bin/kubelet", "/usr/bin/ovnkube --init-node node-c")).toMatch(
+      /^Next: no kube-proxy runs on node-c\. Find out why it has ended/,
+    );
+    expect(next("/sbin/init", "/usr/local/bin/k3s agent")).toMatch(/^Next: what kube-proxy on node-c logs/);
+  });
+
+  test("IPVS has an entry, and kube-ipvs0 has the addresses of other services alone", () => {
+    const bound = (...addresses: readonly string[]) =>
+      `5: kube-ipvs0: <BROADCAST,NOARP> mtu 1500 qdisc noop state DOWN group default\n${addresses.map((address) => `    inet ${address}/32 scope global kube-ipvs0\n       valid_lft forever preferred_lft forever\n`).join("")}`;
+    const at = (...addresses: readonly string[]) => whats(clientPath(place, node({ "ipvsadm -Ln": IPVS, "ip addr show": bound(...addresses) })));
+    expect(at("10.96.0.1", "10.96.7.20")).toEqual([]);
+    expect(at()).toEqual([]);
+    expect(at("10.96.0.1", "10.96.0.10")).toEqual([
+      "10.96.7.20 is not on kube-ipvs0 of node-c: without it packets for 10.96.7.20:80/TCP do not come to IPVS, although it has an entry.",
+    ]);
+  });
+
+  test("packets of pods do not come to the entries: PREROUTING has lost its call", () => {
+    const flushed = iptables().replace(/-A PREROUTING.*\n/, "");
+    expect(whats(clientPath(place, node({ "iptables-save": flushed })))).toEqual([
+      "PREROUTING of the table nat on node-c does not call KUBE-SERVICES: packets of pods pass by every entry of kube-proxy (iptables). Something has flushed that chain, and kube-proxy has not written it again.",
+    ]);
+    // it may stand where the listing was cut
+    expect(clientPath(place, node({ "iptables-save": { text: flushed, truncated: true } })).wrong).toEqual([]);
+  });
+});
+
 describe("a service that takes only endpoints on the calling node", () => {
   const local = { ...place, prefersNear: true, onlyLocal: true };
   const DROP = `-A KUBE-SERVICES -d 10.96.7.20/32 -p tcp -m comment --comment "shop/web:http has no local endpoints" -m tcp --dport 80 -j DROP\n`;
@@ -272,6 +400,8 @@ describe("IPv6", () => {
     expect(unchecked).toEqual([
       "Whether node-c has an entry for [fd00:10:96::20]:80/TCP: kube-proxy (iptables) is only partly known (its rules for IPv6 were not seen)",
     ]);
+    const cut = { text: "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACC", truncated: true };
+    expect(clientPath(both, node({ "iptables-save": iptables(), "ip6tables-save": cut, "ip6tables-legacy-save": "" })).wrong).toEqual([]);
     const seen = node({ "iptables-save": iptables(), "ip6tables-save": "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n" });
     expect(whats(clientPath(both, seen))).toEqual(["node-c has no entry for [fd00:10:96::20]:80/TCP: kube-proxy (iptables) did not write one there."]);
   });
@@ -332,6 +462,31 @@ describe("the serving node", () => {
     expect(serverPath([{ ...web1, address: "10.0.0.7" }], node({ "ip route show table all": text })).table).toEqual([
       "node-c  10.0.0.7  is the node's own address",
     ]);
+  });
+
+  test("the way into a pod with security groups of its own is in the table of its interface", () => {
+    const text = "default via 10.0.0.1 dev eth0\ndefault via 10.0.1.1 dev vlan.eth.1 table 101\n10.0.1.77 dev vlan0123456789a table 101 scope link\n";
+    const { wrong, table } = serverPath([{ ...web1, address: "10.0.1.77" }], node({ "ip route show table all": text }));
+    expect(wrong).toEqual([]);
+    expect(table).toEqual(["node-c  10.0.1.77  dev vlan0123456789a"]);
+    expect(whats(serverPath([{ ...web1, address: "10.0.1.78" }], node({ "ip route show table all": text })))).toHaveLength(1);
+  });
+
+  test("of a pod that has ended the route is gone; of one that is ending and still answers it is not", () => {
+    const facts = node({ "ip route": ROUTES.replace(/10\.244.*\n/, ""), "ip link show": LINKS(UP) });
+    expect(serverPath([{ ...web1, ready: false, terminating: true, serving: false }], facts).wrong).toEqual([]);
+    expect(serverPath([{ ...web1, ready: false, terminating: true, serving: true }], facts).wrong).toHaveLength(1);
+  });
+
+  test("a pod in the node's own network (macvlan) need not answer its own node; one behind a bridge with that route must", () => {
+    const text = (out: string) => `default via 10.0.0.1 dev ${out}\n10.0.0.0/24 dev ${out} proto kernel scope link src 10.0.0.7\n`;
+    const pod = [{ ...web1, address: "10.0.0.150" }];
+    const macvlan = serverPath(pod, node({ "ip route": text("eth0"), "ip -d link show": LINKS(UP), "ip neigh": "10.0.0.150 dev eth0 FAILED\n" }));
+    expect(macvlan.wrong).toEqual([]);
+    expect(macvlan.unchecked.join()).toContain("need not answer its own node");
+    const bridge = "4: azure0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP\n    bridge forward_delay 1500\n";
+    const bridged = serverPath(pod, node({ "ip route": text("azure0"), "ip -d link show": bridge, "ip neigh": "10.0.0.150 dev azure0 FAILED\n" }));
+    expect(whats(bridged)).toEqual(["node-c asked for 10.0.0.150 on azure0 and got no answer (FAILED)."]);
   });
 
   test("routes that were not collected are not missing", () => {

@@ -212,6 +212,96 @@ describe("inside a pod", () => {
     expect(bench.chat.drawn("inc-1/pod")).not.toContain("tunl0");
   });
 
+  const wrongs = (): readonly string[] =>
+    (bench.chat.data("inc-1/pod")["wrong"] as { what: string }[]).map(({ what }) => what).filter((what) => !what.includes("gateway"));
+
+  test.each([
+    ["a second network's device without an address, for a program that drives it", "3: net1: <BROADCAST,MULTICAST> mtu 1500 state DOWN\n", []],
+    [
+      "the idle bridge of a container engine in the pod",
+      "3: docker0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 state DOWN\n    bridge forward_delay 1500\n",
+      [],
+    ],
+    ["a second network's device that has one", "3: net2@if7: <BROADCAST,MULTICAST> mtu 1500 state DOWN\n", ["net2 in the pod is down."]],
+    [
+      "one whose end on the node is down",
+      "3: net2@if7: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 state LOWERLAYERDOWN\n",
+      ["net2 in the pod has no carrier: its other end on the node is down or gone."],
+    ],
+  ])("%s", async (_, more, wrong) => {
+    prints("ip link show", (text) => text + more);
+    prints(
+      "ip addr show",
+      (text) =>
+        `${text}3: docker0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 state DOWN\n    inet 172.17.0.1/16 scope global docker0\n4: net2@if7: <UP> mtu 1500\n    inet 192.168.7.2/24 scope global net2\n`,
+    );
+    usual = usual.map((one) => (one.command === "ip link show" ? outputOf("ip -d link show", one.text) : one));
+    await ask(podName);
+    expect(wrongs()).toEqual(wrong);
+  });
+
+  test("KubeVirt's machine has the pod's address and routes: nobody calls them missing", async () => {
+    prints("ip link show", (text) => `${text}3: k6t-eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1410 state UP\n`);
+    prints("ip addr show", (text) => text.replace(/ {4}inet 10.*\n/, ""));
+    prints("ip route show table all", () => "local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1\n");
+    await ask(podName);
+    expect(wrongs()).toEqual([]);
+    expect(JSON.stringify(bench.chat.data("inc-1/pod")["unchecked"])).toContain("A virtual machine may have taken it over (k6t-eth0)");
+  });
+
+  test("a pod without a default route that has routes elsewhere may be meant so; the two halves are one", async () => {
+    prints("ip route show table all", (text) => text.replace("default", "10.0.0.0/8"));
+    await ask(podName);
+    expect(wrongs()).toEqual([]);
+    expect(JSON.stringify(bench.chat.data("inc-1/pod")["unchecked"])).toContain("no default route, only routes to 10.0.0.0/8");
+  });
+
+  test.each([
+    ["without", "", ["The pod has an IPv6 address and no default route of IPv6: with IPv6 it reaches nothing outside of its own subnet."]],
+    ["with", "default via fe80::1 dev eth0 metric 1024\n", []],
+  ])("an IPv6 address %s a default route of its own", async (_, more, wrong) => {
+    found = () => ({ kind: "found", place: { ...pod, hostNetwork: false, addresses: ["10.244.1.7", "fd00:10:244::7"] } });
+    prints("ip addr show", (text) => `${text}    inet6 fd00:10:244::7/64 scope global\n`);
+    prints("ip route show table all", (text) => `${text}fd00:10:244::/64 dev eth0 proto kernel metric 256\n${more}`);
+    await ask(podName);
+    expect(wrongs()).toEqual(wrong);
+  });
+
+  test("lo is down, or no name can resolve in the pod", async () => {
+    prints("ip link show", (text) => text.replace("<LOOPBACK,UP,LOWER_UP>", "<LOOPBACK>"));
+    prints("cat /etc/resolv.conf", () => "nameserver 127.0.0.53\n");
+    usual = [
+      ...usual,
+      outputOf("ss -lntup", "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port\ntcp LISTEN 0 511 0.0.0.0:8080 0.0.0.0:*\n"),
+      outputOf("ss -lnum", "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n"),
+    ];
+    await ask(podName);
+    expect(wrongs()).toEqual([
+      "lo in the pod is down: its containers cannot reach each other on 127.0.0.1.",
+      expect.stringContaining("The pod asks 127.0.0.53 for names, which is its own loopback, and nothing in it listens there") as string,
+    ]);
+  });
+
+  test("a nameserver on the pod's loopback that something listens on, or of whose sockets nothing was seen", async () => {
+    prints("cat /etc/resolv.conf", () => "nameserver 127.0.0.1\n");
+    await ask(podName);
+    expect(wrongs()).toEqual([]);
+  });
+
+  test("the gateway's address on another device is not the gateway; an IPv6 address may be written in full", async () => {
+    found = () => ({ kind: "found", place: { ...pod, hostNetwork: false, addresses: ["10.244.1.7", "fd00:10:244:0:0:0:0:7"] } });
+    prints("ip addr show", (text) => `${text}    inet6 fd00:10:244::7/64 scope global\n`);
+    prints("ip neigh show", () => "10.244.1.1 dev net1 FAILED\n10.244.1.1 dev eth0 lladdr ee:ee:ee:ee:ee:ee REACHABLE\n");
+    await ask(podName);
+    expect(bench.chat.data("inc-1/pod")["wrong"]).toEqual([]);
+  });
+
+  test("a resolv.conf without a nameserver", async () => {
+    prints("cat /etc/resolv.conf", () => "search shop.svc.cluster.local\n");
+    await ask(podName);
+    expect(wrongs()).toEqual(["The pod's resolv.conf names no nameserver: no name resolves in it."]);
+  });
+
   test("what the node says against it is told, and the node's own triage is whole", async () => {
     const poll = bench.node.poll.bind(bench.node);
     const stderr = "netcheck: no process of the pod runs on this node: its containers have not started, or have ended, or the pod has moved\n";
@@ -263,6 +353,13 @@ describe("a service", () => {
     found = () => ({ kind: "found", place: { ...service, nodes: [], problems: ["the cluster's nodes are not known: denied"] } });
     await ask(serviceName, "service shop/web");
     expect(await bench.incident()).toMatchObject({ target: "web1" });
+  });
+
+  test("the server is a node that can be looked at, if one of those has an endpoint that is ready", async () => {
+    const far = { ...endpoint, address: "10.244.0.4", node: "fargate-ip-10-0-9-9", pod: "web-0" };
+    found = () => ({ kind: "found", place: { ...service, endpoints: [far, ...service.endpoints] } });
+    await ask(serviceName, "service shop/web");
+    expect(bench.chat.drawn("inc-1/workload")).toContain("ip-10-0-0-2.internal is examined as a server: web-2, which is ready, runs there.");
   });
 
   test("one node does both", async () => {
