@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { commandLine } from "../functions/facts/command.ts";
-import { asKubectl } from "../functions/facts/kubectl-command.ts";
+import { facts } from "../functions/facts/index.ts";
+import { asKubectl, namedWords } from "../functions/facts/kubectl-command.ts";
 
 test.each([
   ["oc -n=dns get Pods --output=wide", "kubectl get pods -n dns -o wide"],
@@ -24,10 +25,18 @@ test.each([
   ["nerdctl -n k8s.io ps", "nerdctl ps"],
   ["oc adm top nodes", "oc adm top nodes"],
   ["kubectl get nodes -o", "kubectl get nodes -o"],
+  ["kubectl --tls-server-name api.example.com --client-key k.pem get po -A", "kubectl get pods -A"],
 ])("%s", (command, plain) => expect(commandLine(command).argv.join(" ")).toBe(plain));
 
 test("a command line begins with kubectl, whatever it is called", () => {
   expect(asKubectl("sudo microk8s kubectl debug node/wk-2 -it -- ip route")).toBe("kubectl debug node/wk-2 -it -- ip route");
   expect(asKubectl("docker exec kind-control-plane kubectl get no")).toBe("kubectl get no");
   expect(asKubectl("ok get no")).toBe("ok get no");
+});
+
+test("what is named is no option's value", () => {
+  expect(namedWords(commandLine("oc -n pods get no wk-1 -l zone=a wk-2").argv)).toEqual(["nodes", "wk-1", "wk-2"]);
+  expect(namedWords(commandLine("kubectl get").argv)).toEqual([]);
+  const { argv } = commandLine("kubectl get nodes -n pods");
+  expect(facts.filter((fact) => fact.recognize(argv) !== undefined).map(({ id }) => id)).toEqual(["cluster-node"]);
 });

@@ -7,7 +7,7 @@ import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
 import { firstIssue } from "../facts/issue.ts";
 import { pipeOf } from "../facts/pipe.ts";
-import { variableOf } from "../rules/cel.ts";
+import { pascal, variableOf } from "../rules/cel.ts";
 import { compileRule, sourcesOf } from "../rules/compile.ts";
 import type { Role } from "../rules/diagnosis.ts";
 import { UNWRITTEN } from "../rules/fixtures.ts";
@@ -168,8 +168,6 @@ function nextSteps(id: string, folder: string, files: readonly string[], command
     "",
   ].join("\n");
 }
-
-const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** Comment lines of at most 160 characters, broken between fields. */
 function wrapped(lines: readonly string[]): string[] {

@@ -4,6 +4,7 @@ import type { ArpAnswer } from "./arping.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import { MARTIAN } from "./reverse-path.ts";
 import type { Route } from "./route.ts";
 import type { RouteAnswer } from "./route-answer.ts";
 
@@ -55,8 +56,7 @@ const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(
 const MOVED = /arp: (\d{1,3}(?:\.\d{1,3}){3}) moved from ([0-9a-f:]{11,17}) to ([0-9a-f:]{11,17}) on (\S{1,15})/i;
 // arpwatch, which hears of all hosts: only what it says of the node's own addresses counts
 const FLIP_FLOP = /^flip flop (\d{1,3}(?:\.\d{1,3}){3}) ([0-9a-f:]{11,17}) \(([0-9a-f:]{11,17})\)/i;
-// "IPv4: martian source 10.0.0.5 from 10.0.0.5, on dev eth0", then "ll header: 00000000: 00 50 56 9c 2a 41 00 50 56 9c 7d 0e 08 00" (old: with colons)
-const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
+// behind a MARTIAN: "ll header: 00000000: 00 50 56 9c 2a 41 00 50 56 9c 7d 0e 08 00" (old: with colons)
 const HEADER = /^ll header: (?:[0-9a-f]{8}: )?((?:[0-9a-f]{2}[ :]){13}[0-9a-f]{2})/;
 /** Interfaces whose addresses are copies on purpose: virtual addresses of services, loopback. */
 const COPIES = /^(?:lo|dummy\d*|kube-ipvs0|nodelocaldns|vip\d*|cilium_host|cilium_net|kube-dummy-if|tunl0|wg.*|tun\d*|ppp\d*|tailscale\d+)$/;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine, optionValue } from "./command.ts";
+import { baseName, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
 import { asInteger, asString, type JsonElement } from "./json.ts";
@@ -7,7 +7,7 @@ import { isLogStore, storedLines } from "./log-export.ts";
 import { readMessage } from "./log-message.ts";
 import { NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { newestFirst, ofEarlierBoot, withAges } from "./log-time.ts";
-import { baseName, unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
+import { unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
 import { isWindowWidth } from "./unwrap.ts";
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
 
 /**
  * Whether a request that somebody made on the node or in a pod was answered. netcheck itself makes none.
@@ -13,11 +14,15 @@ const Attempt = z.object({
   command: z.string(),
   /** False: nobody answered in time. An answer that says no is an answer. */
   answered: z.boolean(),
+  /** The name server that refused: nobody listens there. */
+  refusedBy: z.string().optional(),
 });
 const Attempts = z.object({ rows: z.array(Attempt) });
 
 const PROGRAMS = /^(?:nslookup|dig|host|curl|wget|nc|ncat)$/;
 const NOTHING = /timed? ?out|no servers could be reached|no route to host|communications error|can't resolve|Name or service not known|Could not resolve host/i;
+/** dig */
+const REFUSED = /communications error to ([0-9a-f.:]{3,45})#53: connection refused/;
 const ANSWER =
   /^(?:Name:\s|Address:\s*\d|;; ANSWER SECTION|.{1,253} has address |HTTP\/[\d.]{1,3} \d{3}|< HTTP\/|<!DOCTYPE|<html|\{|Connection to .{1,255} succeeded|Ncat: Connected|.{0,80} saved \[)/i;
 
@@ -36,7 +41,7 @@ export const attempt = defineFact({
     const command = argv.join(" ").slice(0, 400);
     for (const { line, text: content } of lines(text.slice(0, 20_000))) {
       if (ANSWER.test(content.trim())) found = { line, command, answered: true };
-      else if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false };
+      else if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false, ...present({ refusedBy: REFUSED.exec(content)?.[1] }) };
     }
     return new UnparsedLines().with({ rows: found === undefined ? [] : [found] });
   },

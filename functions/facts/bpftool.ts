@@ -1,6 +1,6 @@
 import { isPromptLine } from "./command.ts";
 import { type Input, lines, type Part, UnparsedLines } from "./fact.ts";
-import { asInteger, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
+import { asInteger, asString, asStrings, type JsonElement, jsonElements, parsedJson } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
 
 /** What the facts about BPF share: how `bpftool` is called and how its JSON is laid out. */
@@ -163,11 +163,8 @@ function endOfArray(text: string, start: number): number {
 }
 
 function unquote(quoted: string): string {
-  try {
-    return asString(JSON.parse(quoted)) ?? "";
-  } catch {
-    return quoted.slice(1);
-  }
+  const word = parsedJson(quoted);
+  return word === undefined ? quoted.slice(1) : (asString(word) ?? "");
 }
 
 /** Attach names of bpftool before 6.0, which every version still accepts for attach and detach, with the names that newer ones print. */

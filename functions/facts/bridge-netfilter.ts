@@ -203,10 +203,11 @@ function switchesOfModule(sources: Sources): BridgeNetfilter["switches"] {
     switches.push({ ...placed(missing), state: "absent", by: "module", ...own });
   if (switches.length === 0 && module !== undefined && !isOld(sources.os?.kernels[0]?.release))
     switches.push({ ...placed(module), state: "absent", by: "module", ...own });
-  // somebody looked for it alone: in the kernels of these distributions it is never built in
+  // somebody looked for it alone: in the kernels of these distributions it is never built in. Where nobody knows the kernel, a pod that answers under its own address tells
   const sought = sources.module?.sought?.find((row) => row.name === "br_netfilter");
   const release = sources.os?.kernels[0]?.release;
-  if (switches.length === 0 && sought !== undefined && !isOld(release) && MODULAR.test(release ?? ""))
+  const answered = release === undefined && (sources["service-answer"]?.rows ?? []).some((row) => row.from !== row.expected);
+  if (switches.length === 0 && sought !== undefined && !isOld(release) && (answered || MODULAR.test(release ?? "")))
     switches.push({ ...placed(sought), state: "absent", by: "module", ...own });
   for (const row of sources["agent-log"]?.rows ?? []) {
     const fatal = FLANNEL.test(row.message);
@@ -221,11 +222,18 @@ function isOld(release: string | undefined): boolean {
   return major !== undefined && (Number(major) < 3 || (Number(major) === 3 && Number(minor) < 18));
 }
 
+/** Names that cards have, also where they are one end of a veth: on a node that is a container itself. */
+const CARD = /^(?:eth|em|bond|team)\d|^en[opsPx]/;
+
 /** A port that a pod or a virtual machine may be behind. */
 function isPodPort(name: string, links: readonly Link[]): boolean {
+  if (CARD.test(name)) return false;
   const link = links.find((row) => row.interface === name);
   return /^(?:tap|vnet)/.test(name) || isPodInterface(name, links) || link?.kind === "veth" || link?.kind === "tun" || /^if\d/.test(link?.peer ?? "");
 }
+
+/** True for a bridge that is down or has no port that is up, or never had any ("UNKNOWN"): a leftover, the pods of today are elsewhere. */
+const isIdle = (link: Link | undefined): boolean => link !== undefined && link.flags.length > 0 && (!link.carrier || link.state === "UNKNOWN");
 
 /** Bridges that have an address and ports of pods, or the name that a CNI gives. */
 function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): PodBridge[] {
@@ -244,7 +252,12 @@ function bridgesOf(sources: Sources, switches: BridgeNetfilter["switches"]): Pod
     const cni = CNI_BRIDGE.test(name);
     const all = [...(ports.get(name) ?? [])];
     const own = all.filter((port) => isPodPort(port, sources.link?.rows ?? [])).length;
-    if ((own === 0 && !cni) || (isOff(family) && ownOn(name, family)) || found.has(`${name} ${address}`)) return;
+    if (
+      (own === 0 && (!cni || isIdle(sources.link?.rows.find((link) => link.interface === name)))) ||
+      (isOff(family) && ownOn(name, family)) ||
+      found.has(`${name} ${address}`)
+    )
+      return;
     const everywhere = family === "ipv4" ? "0.0.0.0/0" : "::/0";
     const flat = own < all.length || (sources.route?.rows ?? []).some((route) => route.interface === name && route.prefix === everywhere);
     found.set(`${name} ${address}`, { ...placed(row), interface: name, family, address, prefixLength, ports: own > 0 ? own : loose, flat, cni });

@@ -4,6 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { readFamily } from "./mask.ts";
 import { eventAge } from "./pod-event.ts";
 import { present } from "./present.ts";
+import { squeezed } from "./words.ts";
 
 /**
  * Calico's BGP: its peers as `calicoctl` and `birdcl` show them, what the readiness probe complains about, and the TCP connections of port 179.
@@ -115,23 +116,23 @@ export const calicoNode = defineFact({
     if (program === "calico-node" && argv.some((word) => /^-{1,2}bird6?-(?:ready|live)$/.test(word))) {
       return { format: "probe", complete: true, scope: "readiness", rank: 1 };
     }
-    if ((program === "kubectl" || program === "oc") && argv.some((word) => /calico-node|calico\/node/.test(word)) && argv.includes("describe")) {
+    if (program === "kubectl" && argv.some((word) => /calico-node|calico\/node/.test(word)) && argv.includes("describe")) {
       return { format: "describe", complete: true, scope: "readiness", rank: 1 };
     }
     if (
-      (program === "kubectl" || program === "oc") &&
+      program === "kubectl" &&
       argv.includes("events") &&
       // when objects were seen last, only the fact of events reads
       !/^(?:json|yaml)$/.test(optionValue(argv, "-o") ?? "") &&
-      argv.some((word) => /^(?:calico-system|kube-system|-A|--all-namespaces)$/.test(word))
+      argv.some((word) => /^(?:calico-system|kube-system|-A)$/.test(word))
     ) {
       return { format: "describe", complete: false, scope: "readiness", rank: 0 };
     }
     // its messages are the fact agent-log's; that there is such a log says that this is a node of Calico's
-    if ((program === "kubectl" || program === "oc") && argv.includes("logs") && argv.some((word) => /calico-node/.test(word)))
+    if (program === "kubectl" && argv.includes("logs") && argv.some((word) => /calico-node/.test(word)))
       return { format: LOG, complete: true, scope: LOG, rank: 0 };
     if (
-      (program === "kubectl" || program === "oc" || program === "calicoctl") &&
+      (program === "kubectl" || program === "calicoctl") &&
       argv.some((word) => /^caliconodestatus(?:es)?(?:\.[\w.]{1,60})?(?:\/[\w.-]{1,253})?$/i.test(word))
     ) {
       return argv.includes("get") || argv.includes("describe") ? { format: "status", complete: true, scope: "peers", rank: 2 } : undefined;
@@ -269,8 +270,6 @@ function netstatConnection(line: number, raw: string): CalicoNode["connections"]
     remotePort: remotePort === "*" ? 0 : Number(remotePort),
   };
 }
-
-const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
 
 function problemOf(line: number, raw: string, age?: number): CalicoNode["problems"][number] | undefined {
   const content = squeezed(raw.slice(0, 4000));

@@ -3,6 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand } from "./ip-command.ts";
 import { jsonElements } from "./json.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
 
 /**
@@ -13,6 +14,7 @@ import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
  *     /sys/class/net/eno1/carrier_down_count:4560
  *     Slave Interface: eno2 … Link Failure Count: 318                 (/proc/net/bonding/bond0)
  *     TX errors: aborted  fifo window heartbt transns                 (`ip -s -s link`: the last column, both ways too)
+ *     node_network_carrier_changes_total{device="eno1"} 9120          (node_exporter)
  *     2: eno1: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 …         (`ip monitor link`: each change since it was started)
  */
 const Count = z.object({
@@ -49,6 +51,8 @@ export const carrierCount = defineFact({
       return (ip.object === "link" || ip.object === "address") && !ip.brief && asksForErrors(argv)
         ? { format: ip.json ? "ip-json" : "ip", complete: false, scope: ip.filters.join(" "), rank: 0 }
         : undefined;
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     if (!READERS.has(argv[0] ?? "")) return undefined;
     const files = argv.slice(1).filter((word) => SYSFS.test(word));
     const bonds = argv.slice(1).filter((word) => BOND.test(word));
@@ -59,6 +63,7 @@ export const carrierCount = defineFact({
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     if (view.format === "monitor") return unparsed.with({ rows: readChanges(text) });
+    if (view.format === "metrics") return unparsed.with({ rows: withinText(readMetrics(text)) });
     if (view.format === "ip") return unparsed.with({ rows: withinText(readErrors(text)) });
     if (view.format === "ip-json") {
       const rows = [...jsonElements(text, unparsed)].flatMap(({ value, line }) => {
@@ -102,6 +107,22 @@ function readChanges(text: string): Count[] {
     isDown.set(name, down);
   }
   return [...rows.values()];
+}
+
+/** What node_exporter tells of the files in /sys/class/net: since Linux 4.16 changes to "down" alone, before changes both ways. */
+function readMetrics(text: string): Count[] {
+  const ofName = (metric: string, share: number): Count[] => {
+    const counted = ({ name, labels, value }: Metric): string | undefined =>
+      name === metric && labels["device"] !== undefined ? `${labels["device"]} ${Math.floor(value / share)}` : undefined;
+    return metricsAs(text, counted)
+      .split("\n")
+      .flatMap((content, i) => {
+        const [name, downs] = content.split(" ");
+        return name === undefined || downs === undefined ? [] : [{ line: i + 1, interface: name, downs: Number(downs) }];
+      });
+  };
+  const downs = ofName("network_carrier_down_changes_total", 1);
+  return downs.length > 0 ? downs : ofName("network_carrier_changes_total", 2);
 }
 
 /** `-s -s`, `-ss` or `-stats -stats`: once tells of packets alone. */

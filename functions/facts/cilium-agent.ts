@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
 /**
@@ -136,16 +137,11 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
       ],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
-        .map((row) => ({ ...placeOf(row), ok: row.state === "ok" })),
+        .map((row) => ({ ...placed(row), ok: row.state === "ok" })),
       maps: [...metrics(sources["cilium-map"]), ...counts(sources), ...logs.flatMap(fullMap)],
     };
   },
 });
-
-/** Where a row was read: what every derived row inherits. */
-function placeOf(row: Row): Row {
-  return { line: row.line, ...(row.output === undefined ? {} : { output: row.output }), ...(row.text === undefined ? {} : { text: row.text }) };
-}
 
 /** "1 pods of DaemonSet cilium are not ready", as far as it was not wrapped. */
 const NOT_READY = /\b\d{1,6} pods of (?:DaemonSet|Deployment)\b/;
@@ -158,10 +154,10 @@ function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures
   const counted = status.problems.every((row) => NOT_READY.test(row.message));
   const components = status.components
     .filter((row) => row.state === "failure" && VITAL.has(row.name) && !(wholeCluster && counted))
-    .map((row) => ({ ...placeOf(row), kind: "component" as const, component: row.name, wholeCluster, message: row.value.replace(/^Failure\s+(?=\S)/i, "") }));
+    .map((row) => ({ ...placed(row), kind: "component" as const, component: row.name, wholeCluster, message: row.value.replace(/^Failure\s+(?=\S)/i, "") }));
   const problems = status.problems.flatMap((row) => {
     const kind = CRASH.test(row.message) ? ("crash" as const) : UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
-    return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster, message: row.message }];
+    return kind === undefined ? [] : [{ ...placed(row), kind, wholeCluster, message: row.message }];
   });
   return [...components, ...problems];
 }
@@ -169,7 +165,7 @@ function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures
 function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["failures"] {
   const crash = BACK_OFF.test(row.message);
   if (!crash && ((row.level !== "fatal" && !ENDED.test(row.message)) || row.unit !== "cilium-agent")) return [];
-  return [{ ...placeOf(row), kind: crash ? "crash" : "log", wholeCluster: false, message: spoken(row.message), ...present({ age: row.age }) }];
+  return [{ ...placed(row), kind: crash ? "crash" : "log", wholeCluster: false, message: spoken(row.message), ...present({ age: row.age }) }];
 }
 
 type Logged = NonNullable<Sources["agent-log"]>["rows"][number];
@@ -211,7 +207,7 @@ function crashing(sources: Sources): CiliumAgent["failures"] {
   const meant = own.length > 0 || agents.some((row) => row.cut === true) ? own : agents;
   return meant.length > 0 && meant.every(ends)
     ? meant.slice(0, 5).map((row) => ({
-        ...placeOf(row),
+        ...placed(row),
         kind: unready(row) ? ("unreachable" as const) : ("crash" as const),
         wholeCluster: row.own !== true,
         message: unready(row) ? `${row.name} runs and is not ready for ${Math.floor((row.unready ?? 0) / 60)} minutes` : `${row.name}: ${row.status}`,
@@ -226,7 +222,7 @@ function ended(process: Sources["process"]): CiliumAgent["failures"] {
   const last = own.find((row) => row.state === "exited" && (row.attempt ?? 0) >= MANY);
   return runs || last === undefined
     ? []
-    : [{ ...placeOf(last), kind: "crash", wholeCluster: false, message: `its container was started ${(last.attempt ?? 0) + 1} times and does not run` }];
+    : [{ ...placed(last), kind: "crash", wholeCluster: false, message: `its container was started ${(last.attempt ?? 0) + 1} times and does not run` }];
 }
 
 /** What a line of logfmt says, and with which error, without the other fields. */
@@ -247,7 +243,7 @@ function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAge
   const lasting = ages.length >= SOME && Math.max(...ages) - Math.min(...ages) >= LASTING;
   return newest === undefined || (rows.length < MANY && !lasting && !COMBINED.test(newest.message))
     ? []
-    : [{ ...placeOf(newest), kind: "unreachable", wholeCluster: false, message: newest.message, ...present({ age: newest.age }) }];
+    : [{ ...placed(newest), kind: "unreachable", wholeCluster: false, message: newest.message, ...present({ age: newest.age }) }];
 }
 
 function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): CiliumAgent["failures"] {
@@ -257,7 +253,7 @@ function eventFailure(row: NonNullable<Sources["pod-event"]>["rows"][number]): C
       ? (row.count >= MANY || COMBINED.test(row.message)) && UNREACHABLE.test(row.message)
       : row.count >= (probe === "Startup" ? A_MINUTE : MANY);
   const kind = BACK_OFF.test(row.message) ? ("crash" as const) : often ? ("unreachable" as const) : undefined;
-  return kind === undefined ? [] : [{ ...placeOf(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
+  return kind === undefined ? [] : [{ ...placed(row), kind, wholeCluster: false, message: row.message, ...present({ age: row.age }) }];
 }
 
 /** Maps that throw out their oldest element when they are full, of which nothing that matters is lost: they are full on every busy node. */
@@ -266,7 +262,7 @@ const FULL_BY_DESIGN = /^(?:cilium_)?(?:lb[46]_(?:affinity|reverse_sk)|nodeport_
 function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
   return (map?.pressures ?? [])
     .filter((row) => !FULL_BY_DESIGN.test(row.map))
-    .map((row) => ({ ...placeOf(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
+    .map((row) => ({ ...placed(row), map: row.map, pressure: row.pressure, source: "metric" as const }));
 }
 
 /** The maps that one listing of Cilium goes through. */
@@ -307,7 +303,7 @@ function counts(sources: Sources): CiliumAgent["maps"] {
   const dumped = (sources["line-count"]?.rows ?? []).flatMap((row) => (row.of === "elements" ? dumpedMap(row, sources) : []));
   const single = [...listed, ...dumped].map((each) => ({ ...each, max: maxOf(each.name) }));
   return [...counted, ...single].flatMap(({ row, name, entries, max }) => {
-    return max === undefined || max === 0 ? [] : [{ ...placeOf(row), map: name.replace(/^cilium_/, ""), pressure: entries / max, source: "count" as const }];
+    return max === undefined || max === 0 ? [] : [{ ...placed(row), map: name.replace(/^cilium_/, ""), pressure: entries / max, source: "count" as const }];
   });
 }
 
@@ -325,7 +321,7 @@ function fullMap(row: NonNullable<Sources["agent-log"]>["rows"][number]): Cilium
   const noSpace = row.unit === "cilium-agent" && NO_SPACE.test(row.message) && ABOUT_MAPS.test(row.message);
   const named = !noSpace ? undefined : POLICY_MAP.test(row.message) ? "policy" : (MAP_NAME.exec(row.message)?.[1] ?? unnamed(row.message));
   const name = MAP_FULL.exec(row.message)?.[1] ?? named;
-  return name === undefined ? [] : [{ ...placeOf(row), map: name, source: "log", ...present({ age: row.age }) }];
+  return name === undefined ? [] : [{ ...placed(row), map: name, source: "log", ...present({ age: row.age }) }];
 }
 
 /** Old messages about services leave the name of the map out, and that of the nodes has words instead. */

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { hasOption, isPromptLine, optionValue } from "./command.ts";
-import { defineFact, type Input, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
+import { EXEC_REMARK } from "./kubectl-command.ts";
 import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
+import { counterOf, growth, isTimeLine, samplesByScope } from "./sampled.ts";
 
 /**
  * How full Cilium's BPF maps are, and what its datapath drops.
@@ -76,7 +78,6 @@ const MONITOR_FRAME =
 const LIST_ROW = /^(cilium_\S{1,100})\s{1,80}(\d{1,10})\s{1,40}(\d{1,10})\s{1,40}(true|false)$/;
 const LIST_HEADER = /^(?:Name\s+Num entries\s+.*|Metric\s+Labels\s+Value|# (?:HELP|TYPE) .{0,2000})$/;
 const NUMBER = /^\s{0,40}(\d{1,10})(?:\s+\S{1,200})?$/;
-const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 /** What the agent's metrics and `cilium bpf` listings are about: the rest of a scrape is left out. */
 const WANTED = /^cilium_(?:bpf_map_pressure|drop_count_total)$/;
 const LISTINGS = ["ct", "nat", "lb", "policy", "ipcache"];
@@ -102,6 +103,7 @@ export const ciliumMap = defineFact({
       const all = !hasOption(argv, "-p", "--match-pattern", "-s", "--show-history");
       return { format: json ? "json" : "metrics", complete: all, scope: "metrics", rank: json ? 4 : 3 };
     }
+    if (argv[1] === "bpf" && argv[2] === "metrics" && argv[3] === "list" && !json) return { format: "datapath", complete: true, scope: "datapath", rank: 2 };
     if (argv[1] === "monitor") return { format: "monitor", complete: false, scope: "monitor", rank: 1 };
     if (argv[1] === "map" && argv[2] === "list") return { format: "list", complete: true, scope: "list", rank: 1 };
     // a listing of thousands of entries: only a count of it (`| wc -l`) is read
@@ -112,7 +114,7 @@ export const ciliumMap = defineFact({
     return undefined;
   },
   schema: CiliumMap,
-  parse: (input) => (input.view.format === "json" ? fromJson(input) : fromText(input)),
+  parse: (input) => (input.view.format === "json" ? fromJson(input) : input.view.format === "datapath" ? fromDatapath(input) : fromText(input)),
   merge: mergeSamples,
 });
 
@@ -135,7 +137,7 @@ function fromText({ text, view }: Input) {
       view.format === "hubble" ||
       isPromptLine(raw) ||
       LIST_HEADER.test(content) ||
-      FRAME.test(content) ||
+      EXEC_REMARK.test(content) ||
       MONITOR_FRAME.test(content)
     ) {
       // entries of a listing that was not counted: there may be hundreds of thousands, and none is kept
@@ -144,6 +146,37 @@ function fromText({ text, view }: Input) {
     } else unparsed.add(line, raw);
   }
   return unparsed.with(value);
+}
+
+/** `cilium bpf metrics list`: CT: Map insertion failed  EGRESS  88122  6622110  1042  bpf_lxc.c (the place in the source since 1.16) */
+const COUNTED = /^(\S.{0,80}?)\s{2,80}(INGRESS|EGRESS|SERVICE|UNKNOWN)\s{1,40}(\d{1,20})\s{1,40}\d{1,20}(?:\s{1,40}(\S.{0,120}))?$/i;
+/** What is counted there and was not dropped. */
+const PASSED = /^(?:Success|Interface(?: Decrypted)?|Plaintext|Encrypted traffic)$/i;
+
+/** One row for each reason and direction; where a person printed the list twice, with what the second one has more. */
+function fromDatapath({ text }: Input) {
+  const unparsed = new UnparsedLines();
+  const places = new Map<string, { reason: string; direction: string; line: number; first: number; last: number; again: boolean }>();
+  for (const { line, text: raw } of lines(text)) {
+    const [, reason, direction = "", packets, place = ""] = COUNTED.exec(raw.trim()) ?? [];
+    if (reason === undefined) {
+      if (!/^REASON\s+DIRECTION\s/i.test(raw.trim()) && !isTimeLine(raw) && !isPromptLine(raw) && !EXEC_REMARK.test(raw.trim())) unparsed.add(line, raw);
+      continue;
+    }
+    if (PASSED.test(reason)) continue;
+    const key = `${reason} ${direction} ${place.trim()}`;
+    const known = places.get(key);
+    const last = counterOf(packets ?? "0");
+    places.set(key, { reason, direction: direction.toLowerCase(), line, first: known?.first ?? last, last, again: known !== undefined });
+  }
+  const drops = new Map<string, CiliumMap["drops"][number]>();
+  for (const { reason, direction, line, first, last, again } of places.values()) {
+    const sum = drops.get(`${reason} ${direction}`);
+    const grew = again ? growth(first, last) : undefined;
+    const packetsDelta = grew === undefined ? sum?.packetsDelta : (sum?.packetsDelta ?? 0) + grew;
+    drops.set(`${reason} ${direction}`, { line: sum?.line ?? line, reason, direction, packets: (sum?.packets ?? 0) + last, ...present({ packetsDelta }) });
+  }
+  return unparsed.with({ pressures: [], counts: [], drops: [...drops.values()], maps: [] });
 }
 
 function labelsOf(text: string): Record<string, string> {
@@ -183,13 +216,7 @@ type MapPart = Part<CiliumMap>;
 /** The best part of each scope; counters of the second sample carry their growth. */
 function mergeSamples(parts: readonly MapPart[]): CiliumMap {
   const merged: CiliumMap = { pressures: [], counts: [], drops: [], maps: [] };
-  for (const scope of new Set(parts.map((part) => part.view.scope))) {
-    const own = parts.filter((part) => part.view.scope === scope).toSorted((a, b) => rankOf(b) - rankOf(a));
-    const format = own[0]?.view.format;
-    const before = own.find((part) => part.view.format === format && part.sample === 1);
-    const after = own.find((part) => part.view.format === format && part.sample === 2);
-    const newest = (after ?? before ?? own[0])?.value;
-    if (newest === undefined) continue;
+  for (const { before, after, newest } of samplesByScope(parts)) {
     merged.pressures.push(...newest.pressures);
     merged.counts.push(...newest.counts);
     merged.maps.push(...newest.maps);

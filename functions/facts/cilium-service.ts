@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { EXEC_REMARK } from "./kubectl-command.ts";
 import { readFamily } from "./mask.ts";
 import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
@@ -39,7 +40,6 @@ const MORE = /^\s{0,200}\d{1,6} => (\S{9,70})(?: \((?:([a-z-]{2,30})|\d{1,10})\)
 // "10.96.0.1:443/TCP (1)   172.18.0.3:6443/TCP (1) (1)", with the frontend on each line
 const IN_MAP = /^(?:(\S{9,70})(?: \(\d{1,6}\))?)?\s{1,200}(\S{9,70}) (?:\(\d{1,6}\) ?){1,2}(?:\[([A-Za-z, 0-9-]{1,200})\])?/;
 const HEADER = /^(?:ID\s+)?Frontend\s+Service Type\s+Backend|^SERVICE ADDRESS\s+BACKEND ADDRESS/;
-const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 
 export const ciliumService = defineFact({
   id: "cilium-service",
@@ -75,7 +75,7 @@ export const ciliumService = defineFact({
     }
     let frontend: Omit<Service, "line"> | undefined;
     for (const { line, text: raw } of lines(text)) {
-      if (HEADER.test(raw.trimStart()) || isPromptLine(raw) || FRAME.test(raw)) continue;
+      if (HEADER.test(raw.trimStart()) || isPromptLine(raw) || EXEC_REMARK.test(raw)) continue;
       const mapped = view.format === "map" ? IN_MAP.exec(raw) : null;
       const listed = view.format === "list" ? LISTED.exec(raw) : null;
       const shown = endpointOf(mapped?.[1] ?? listed?.[1] ?? "");

@@ -3,8 +3,10 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
+import { EXEC_REMARK } from "./kubectl-command.ts";
 import { answerOf } from "./paste.ts";
 import { present } from "./present.ts";
+import { squeezed } from "./words.ts";
 
 /**
  * What the Cilium agent says of itself, and what the CLI says of the whole installation.
@@ -84,7 +86,6 @@ const COMPLAINT = /^(?:Error: |Unable to |Cannot |Get "?http|curl: |error: |Is t
 const BRIEF = /^error: (kvstore|kubernetes|cilium): (\S.{0,2000})$/;
 const BRIEF_NAMES = new Map(Object.entries({ kvstore: "KVStore", kubernetes: "Kubernetes", cilium: "Cilium" }));
 // what kubectl adds
-const FRAME = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;
 // "  Socket LB:            Disabled"; what follows about it (Tracing, Coverage) has a longer name
 const SOCKET_LB = /^\s+Socket LB:\s+(\S.{0,80})$/;
 const SECTION_END = /^\S/;
@@ -175,7 +176,7 @@ function fromText({ text, stderr }: Input) {
   let section = "";
   let list: "controllers" | "nodes" | "" = "";
   for (const { line, text: raw } of lines(text)) {
-    if (isPromptLine(raw) || FRAME.test(raw)) continue;
+    if (isPromptLine(raw) || EXEC_REMARK.test(raw)) continue;
     const content = raw.replace(LOGO, "");
     // nothing but the logo
     if (content.trim() === "") continue;
@@ -231,8 +232,6 @@ function fromText({ text, stderr }: Input) {
   }
   return unparsed.with(value);
 }
-
-const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");
 
 function componentOf(line: number, name: string, value: string): Component {
   const counts = COUNTS.exec(value);

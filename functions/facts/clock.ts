@@ -47,7 +47,13 @@ const Server = z.object({
   /** Seconds between two questions of ntpd's to a server that does not answer. It begins with 64, and asks less often after ten minutes. */
   poll: z.int().optional(),
 });
-const Clock = z.object({ rows: z.array(Source), services: z.array(Service), servers: z.array(Server) });
+const Clock = z.object({
+  rows: z.array(Source),
+  services: z.array(Service),
+  servers: z.array(Server),
+  /** Where these outputs are from inside a container: its clock is the host's, and a service in it may not set it. */
+  container: z.object({ line: z.int(), kind: z.string() }).optional(),
+});
 type Clock = z.infer<typeof Clock>;
 type Source = z.infer<typeof Source>;
 
@@ -76,6 +82,10 @@ const QUERY_FRAME =
   /^(?:server \S{1,80}, stratum \d{1,2}, offset .{1,60}|.{1,60} chronyd (?:version|exiting).{0,200}|.{1,40} Initial frequency .{1,40}|.{1,40} Selected source .{1,80})$/;
 /** Seconds. What ntpdate and ntpd step, and do not slew. */
 const STEP = 0.128;
+/** `systemd-detect-virt` alone on its line; the environment of the first process; `hostnamectl`: "Virtualization: lxc", "Chassis: container"; `systemctl status systemd-timesyncd`: what kept it from starting. */
+const CONTAINER =
+  /^(?:(?:Virtualization: {1,8})?(lxc(?:-libvirt)?|openvz|systemd-nspawn|docker|podman|rkt|wsl|proot|pouch|container-other)|Chassis: {1,8}(container)\b.{0,20}|.{0,10}ConditionVirtualization=!(container) was not met)$|(?:^|\0)container=(lxc|openvz|systemd-nspawn|docker|podman)/;
+const TIME_UNIT = /^(?:systemd-timesyncd|chronyd?|ntpd?|ntpsec|openntpd)(?:\.service)?$/;
 /** Of `vmware-toolbox-cmd timesync status`: the host keeps the guest's clock, or leaves that to the guest. */
 const GUEST_TOOLS = /^(?:Enabled|Disabled)$/;
 const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
@@ -125,12 +135,23 @@ export const clock = defineFact({
     if (/^(?:\/usr\/bin\/)?vmware-toolbox-cmd$/.test(program ?? "") && rest.join(" ") === "timesync status")
       return { format: "vmware", complete: true, scope: "vmware", rank: 0 };
     if (program === "ntpstat" && rest.length === 0) return { format: "ntpstat", complete: true, scope: "ntpstat", rank: 0 };
+    const asked = program === "systemctl" && words[0] === "status" && words.length === 2 && TIME_UNIT.test(words[1] ?? "");
+    const environment = words.length === 1 && /^\/proc\/1\/environ$|^\/run\/systemd\/container$/.test(words[0] ?? "");
+    if (
+      asked ||
+      environment ||
+      (program === "systemd-detect-virt" && words.length === 0) ||
+      (program === "hostnamectl" && /^(?:status)?$/.test(rest.join(" ")))
+    )
+      return { format: "container", complete: false, scope: "container", rank: 0 };
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
     // BusyBox's prints without options; with others they set
     if (program === "adjtimex" && rest.every((word) => word === "-p" || word === "--print")) {
       return { format: "adjtimex", complete: true, scope: "adjtimex", rank: 1 };
     }
+    // it asks the kernel the same
+    if (program === "ntptime" && words.length === 0) return { format: "ntptime", complete: true, scope: "ntptime", rank: 1 };
     return undefined;
   },
   schema: Clock,
@@ -139,9 +160,23 @@ export const clock = defineFact({
   parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
     const value: Clock = { rows: [], services: [], servers: [] };
+    if (view.format === "ntptime") {
+      for (const { line, text: content } of lines(text)) {
+        const flags = /^ {1,8}status 0x([0-9a-f]{1,5}) \(/.exec(content)?.[1];
+        if (flags !== undefined) value.rows.push({ line, source: "kernel", synchronized: (Number.parseInt(flags, 16) & UNSYNCHRONIZED) === 0 });
+      }
+      return unparsed.with(value);
+    }
     const fields = new Map<string, { line: number; value: string }>();
     for (const { line, text: raw } of lines(view.format === "metrics" ? metricsAs(text, (metric, all) => statusLine(metric, all, truncated === true)) : text)) {
       const content = raw.trim();
+      if (view.format === "container") {
+        const kind = CONTAINER.exec(content)
+          ?.slice(1)
+          .find((name) => name !== undefined);
+        if (kind !== undefined) value.container ??= { line, kind };
+        continue;
+      }
       const stat = view.format === "ntpstat" ? NTPSTAT.exec(content) : null;
       if (stat !== null) {
         if (stat[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
@@ -201,6 +236,7 @@ export const clock = defineFact({
       rows: rows.filter((row, i) => rows.findIndex((other) => other.source === row.source) === i),
       services: best.flatMap((part) => part.value.services).slice(0, 1),
       servers: best.flatMap((part) => part.value.servers),
+      ...present({ container: best.find((part) => part.value.container !== undefined)?.value.container }),
     };
   },
   // whether a chrony that follows its own clock has servers, only their list tells

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { hasOption, isPromptLine } from "./command.ts";
+import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { elementsOf, type KubeObject, kubeObjects, secondsOf } from "./kube-list.ts";
+import { namedWords } from "./kubectl-command.ts";
 import { isCalled } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -45,29 +46,26 @@ const VERSION = /^v\d{1,2}\.\d{1,3}\.\S{1,40}$/;
 /** `kubectl describe node`, YAML, JSON. */
 const FIELD = /^\s{0,8}"?(?:PodCIDR|podCIDR)"?:\s{1,80}"?([0-9a-f.:]{3,45}\/\d{1,3})"?,?$/;
 const DESCRIBED = /^Name:\s{1,80}(\S{1,253})$/;
-/** Options of kubectl with a value in the next word. */
-const VALUED = /^(?:-[onlL]|--(?:output|namespace|selector|context|kubeconfig|template|sort-by))$/;
+/** Whether columns are asked for in which addresses stand. */
+const asksAddresses = (argv: readonly string[]): boolean => /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "));
 
 export const clusterNode = defineFact({
   id: "cluster-node",
   title: "Nodes of the cluster with their states and addresses (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const at = argv.findIndex((word) => word === "get" || word === "describe");
-    const kind = argv[at + 1] ?? "";
-    if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "") || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(kind)) return undefined;
-    if (argv[at] === "describe" || argv.some((word) => /^(?:-o|--output)?=?(?:yaml|json)$|podCIDR/.test(word)))
-      return { format: "ranges", complete: false, scope: argv.slice(at).join(" ").slice(0, 200), rank: 0, hint: true };
-    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o|--output=)\w/.test(word));
+    const [program, verb, kind = ""] = argv;
+    if (program !== "kubectl" || !(verb === "get" || verb === "describe") || !/^nodes(?:\/.{1,253})?$/.test(kind)) return undefined;
+    const output = optionValue(argv, "-o");
+    if (verb === "describe" || output === "yaml" || output === "json" || argv.some((word) => word.includes("podCIDR")))
+      return { format: "ranges", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0, hint: true };
     // of columns that somebody chose, the name and the addresses are known by their looks
-    if (output !== undefined && /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "))) {
-      return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
-    }
-    if (output !== undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
-    const rest = argv.slice(at + 2).filter((word) => !word.startsWith("-") && word !== "wide");
+    if (output !== undefined && asksAddresses(argv)) return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
+    if (output !== undefined && output !== "wide") return undefined;
+    const rest = argv.slice(3).filter((word) => !word.startsWith("-") && word !== "wide");
     return {
       format: "table",
-      complete: rest.length === 0 && !kind.includes("/") && !hasOption(argv, "-l", "--selector"),
+      complete: rest.length === 0 && !kind.includes("/") && !argv.includes("-l"),
       scope: "",
       rank: output === undefined ? 1 : 2,
     };
@@ -77,7 +75,7 @@ export const clusterNode = defineFact({
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Node>[] = [];
     if (view.format === "ranges") {
-      const columns = /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "));
+      const columns = asksAddresses(argv);
       const { objects } = kubeObjects(text);
       const rows = columns ? [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)) : [...objects.flatMap(nodeOf), ...described(text)];
       // of a list each object tells its own name
@@ -179,9 +177,8 @@ function chosen(line: number, content: string): z.infer<typeof Node>[] {
 
 /** The ranges in what is told of one node, or of several one after the other, or in columns that somebody chose. */
 function rangesOf(text: string, argv: readonly string[], names: readonly string[] | undefined): Range[] {
-  const at = argv.findIndex((word) => word === "get" || word === "describe");
-  const asked = argv.slice(at + 1).filter((word, i, words) => !word.startsWith("-") && !VALUED.test(words[i - 1] ?? ""));
-  const named = [...(asked[0]?.split("/").slice(1) ?? []), ...asked.slice(1)];
+  const [kind = "", ...others] = namedWords(argv);
+  const named = [...kind.split("/").slice(1), ...others];
   const rows: Range[] = [];
   let node = named.length === 1 ? named[0] : undefined;
   for (const { line, text: content } of lines(text)) {

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { hasOption, isPromptLine } from "./command.ts";
+import { hasOption, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects, secondsOf } from "./kube-list.ts";
+import { namedWords } from "./kubectl-command.ts";
 import { isCalled, isNamedAlike } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { showsAll } from "./pipe.ts";
@@ -52,8 +53,7 @@ const HEADER = /^(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\b|^No resources found|^D
 const ROW =
   /^(?:([a-z0-9-]{1,63})\s{1,100})?([a-z0-9][a-z0-9.-]{0,252})\s{1,200}(\d{1,4}\/\d{1,4})\s{1,20}([A-Z][\w:/.-]{1,60})\s{1,60}\d{1,9}(?: \((\S{1,20}) ago\))?\s{1,40}(<invalid>|<unknown>|[\ddhmsy]{1,16})(?:\s{1,40}(\S{1,64}))?(?:\s{1,80}(\S{1,253}))?(?:\s.{0,400})?$/;
 
-/** Options of kubectl that take the next word with them. */
-const VALUED = /^(?:-[nolcsLf]|--(?:namespace|output|selector|context|cluster|kubeconfig|field-selector|server|user|sort-by|tail))$/;
+const POD = /^(?:po|pods?)(?:\/.{1,253})?$/;
 // kubectl describe: fields of the pod itself stand at the beginning of the line; the second `IP:`, of the list, and the containers' are indented
 const DESCRIBED = /^(Name|Namespace|Node|Status|IP):\s{1,80}([^\s/]{1,253})/;
 // Docker's own names: k8s_POD_NAME_NAMESPACE_UID_N is the container that holds the pod's network. Its address stands on the same line, or, in JSON, in a later one
@@ -81,24 +81,23 @@ export const clusterPod = defineFact({
     // what Docker says of the pods that it connected itself; of another machine's with -H
     if (words[0] === "docker" && (words[1] === "inspect" || words[2] === "inspect") && !hasOption(argv, "-H", "--host", "--context"))
       return { format: "engine", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0 };
-    const at = argv.findIndex((word) => word === "get" || word === "describe");
-    if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
-    const several = argv[at] === "get" && asksSeveral(argv.slice(at + 1));
-    if (!several && !argv.slice(at + 1).some((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word))) return undefined;
+    const [program, verb] = argv;
+    if (program !== "kubectl" || !(verb === "get" || verb === "describe")) return undefined;
+    const named = namedWords(argv);
+    if (!(verb === "get" && asksSeveral(named[0] ?? "")) && !named.some((word) => POD.test(word))) return undefined;
     // a namespace, a node or a label: the other pods are not shown
-    const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true") && !argv.some((word) => /^(?:-l|--selector|--field-selector)/.test(word));
+    const all = argv.includes("-A") && !argv.some((word) => word === "-l" || word.startsWith("--field-selector"));
     // what is told of one pod is all that was asked for
-    if (argv[at] === "describe") return { format: "described", complete: all || podName(argv) !== undefined, scope: argv.slice(at).join(" "), rank: 2 };
-    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o=?|--output=)\w/.test(word));
-    if (/(?:^|=|-o)(?:yaml|json)$/.test(output ?? "") && podName(argv) !== undefined)
-      return { format: "object", complete: true, scope: argv.slice(at).join(" "), rank: 2 };
-    const objects = /(?:^|=|-o)(?:yaml|json)$/.test(output ?? "");
+    if (verb === "describe") return { format: "described", complete: all || podName(argv) !== undefined, scope: argv.slice(1).join(" "), rank: 2 };
+    const output = optionValue(argv, "-o");
+    const objects = output === "yaml" || output === "json";
+    if (objects && podName(argv) !== undefined) return { format: "object", complete: true, scope: argv.slice(1).join(" "), rank: 2 };
     const columns = columnsOf(output);
-    if (output !== undefined && !objects && columns === undefined && !/(?:^|=|-o)wide$/.test(output)) return undefined;
+    if (output !== undefined && output !== "wide" && !objects && columns === undefined) return undefined;
     return {
       format: objects ? "objects" : columns === undefined ? "table" : "columns",
       complete: all,
-      scope: argv.slice(at + 1).join(" "),
+      scope: argv.slice(2).join(" "),
       rank: output === undefined ? 1 : 2,
     };
   },
@@ -166,14 +165,13 @@ function unreadyFor(ready: string, status: string, since: number | undefined): n
 }
 
 /** `kubectl get all`, `kubectl get pods,svc`. */
-function asksSeveral(words: readonly string[]): boolean {
-  const kinds = words.find((word, i) => !word.startsWith("-") && !VALUED.test(words[i - 1] ?? "")) ?? "";
-  return kinds === "all" || (kinds.includes(",") && kinds.split(",", 20).some((kind) => /^(?:po|pods?|all)$/.test(kind)));
+function asksSeveral(kinds: string): boolean {
+  return kinds === "all" || (kinds.includes(",") && kinds.split(",", 20).some((kind) => kind === "pods" || kind === "all"));
 }
 
 /** What the columns hold that somebody chose: `custom-columns=NAME:.metadata.name,IP:.status.podIP`, `jsonpath='{range .items[*]}{.metadata.name}{"\t"}{.status.podIP}{"\n"}{end}'`. */
 function columnsOf(output: string | undefined): string[] | undefined {
-  const [, kind, spec = ""] = /^(?:-o=?|--output=)?(custom-columns|jsonpath)=(.{1,2000})$/s.exec(output ?? "") ?? [];
+  const [, kind, spec = ""] = /^(custom-columns|jsonpath)=(.{1,2000})$/s.exec(output ?? "") ?? [];
   const paths =
     kind === "custom-columns"
       ? spec.split(",").map((column) => column.slice(column.indexOf(":") + 1))
@@ -185,7 +183,7 @@ function columnsOf(output: string | undefined): string[] | undefined {
 
 /** A row of such columns, none of which has a blank in it; undefined if something of it is missing, or it says nothing but the name. */
 function chosen(line: number, content: string, { argv, names }: Input): Pod | undefined {
-  const paths = columnsOf(argv.find((word) => columnsOf(word) !== undefined)) ?? [];
+  const paths = columnsOf(optionValue(argv, "-o")) ?? [];
   const words = content.trim().split(/\s+/, 40);
   const value = (path: string): string | undefined => words[paths.indexOf(path)]?.replace(/^<none>$/, "");
   const [name = "", address = "", node = ""] = [value("metadata.name"), value("status.podIP"), value("spec.nodeName")];
@@ -222,12 +220,10 @@ function ageOf(time: string | undefined, startedAt: number | undefined): number 
 
 /** Whether the command asks for every pod, of the cluster or of one node. */
 function listingOf({ argv, names, pipe, truncated }: Input): Listing[] {
-  const all = hasOption(argv, "-A", "--all-namespaces", "--all-namespaces=true");
-  if (!all || truncated === true || !showsAll(pipe ?? "") || argv.some((word) => /^(?:-l|--selector)/.test(word))) return [];
-  const at = argv.findIndex((word) => /^--field-selector(?:=|$)/.test(word));
-  if (at === -1) return [{ line: 1 }];
-  const selector = argv[at] === "--field-selector" ? argv[at + 1] : argv[at]?.slice("--field-selector=".length);
-  const node = /^spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector ?? "")?.[1];
+  if (!argv.includes("-A") || truncated === true || !showsAll(pipe ?? "") || argv.includes("-l")) return [];
+  const selector = argv.find((word) => word.startsWith("--field-selector"));
+  if (selector === undefined) return [{ line: 1 }];
+  const node = /^--field-selector=spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector)?.[1];
   return node === undefined ? [] : [{ line: 1, node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }];
 }
 
@@ -241,8 +237,8 @@ function whoseOf(node: string | undefined, names: readonly string[] | undefined)
 
 /** The one pod that is asked for by name; undefined if there are several, or none. */
 function podName(argv: readonly string[]): string | undefined {
-  const words = argv.filter((word, i) => !word.startsWith("-") && !VALUED.test(argv[i - 1] ?? ""));
-  const at = words.findIndex((word) => /^(?:po|pods?)(?:\/.{1,253})?$/.test(word));
+  const words = namedWords(argv);
+  const at = words.findIndex((word) => POD.test(word));
   const named = [...(words[at]?.split("/").slice(1) ?? []), ...words.slice(at + 1)];
   return at === -1 || named.length !== 1 ? undefined : named[0];
 }

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeField, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
+import { namedWords } from "./kubectl-command.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -55,7 +56,6 @@ const Services = z.object({ nodePorts: z.array(NodePort), addresses: z.array(Add
 type Services = z.infer<typeof Services>;
 
 const KIND = /^(?:svc|services?|ep|endpoints?|endpointslices?(?:\.discovery\.k8s\.io)?)$/;
-const WITH_VALUE = /^(?:-[nlo]|--(?:namespace|selector|output|context|kubeconfig|sort-by))$/;
 const HEADER =
   /^(?:NAMESPACE\s+)?NAME\s+(?:TYPE|LABELS|CLUSTER[-_]IP|ENDPOINTS|ADDRESSTYPE)\b|^No resources found|^Warning: v1 Endpoints is deprecated|^\.\.\.$|^Error from server/;
 const TYPE = /^(?:ClusterIP|NodePort|LoadBalancer|ExternalName)$/;
@@ -74,24 +74,24 @@ export const clusterService = defineFact({
   title: "Services of the cluster with their NodePorts, and their endpoints (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const at = argv.findIndex((word) => word === "get" || word === "describe");
-    if (at < 1 || !/^(?:kubectl|oc|k3s)$/.test(argv[0] ?? "")) return undefined;
-    const kinds = argv.find((word, i) => i > at && !word.startsWith("-") && !WITH_VALUE.test(argv[i - 1] as string))?.split(",", 5);
-    const output = argv.find((word, i) => /^(?:-o|--output)$/.test(argv[i - 1] ?? "") || /^(?:-o=?|--output=)\w/.test(word));
+    const [program, verb] = argv;
+    if (program !== "kubectl" || !(verb === "get" || verb === "describe")) return undefined;
+    const kinds = namedWords(argv)[0]?.split(",", 5);
+    const output = optionValue(argv, "-o");
     const isOne = (kind: string): boolean => KIND.test(kind.split("/", 1)[0] as string);
     if (
-      !(kinds?.every(isOne) === true || (argv[at] === "get" && kinds?.some((kind) => kind === "all" || isOne(kind)))) ||
-      (output !== undefined && !/(?:^|=|-o)(?:wide|json|yaml)$/.test(output))
+      !(kinds?.every(isOne) === true || (verb === "get" && kinds?.some((kind) => kind === "all" || isOne(kind)))) ||
+      (output !== undefined && !/^(?:wide|json|yaml)$/.test(output))
     )
       return undefined;
-    if (argv[at] === "get" && /(?:json|yaml)$/.test(output ?? "")) return { format: "objects", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
-    return { format: argv[at] === "describe" ? "description" : "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+    if (verb === "get" && (output === "json" || output === "yaml")) return { format: "objects", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+    return { format: verb === "describe" ? "description" : "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: Services,
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
-    const asked = namespaceOf(argv);
+    const asked = optionValue(argv, "-n");
     if (view.format === "objects") return unparsed.with(objectsOf(text, asked));
     if (view.format === "description") return unparsed.with(fromDescription(text, asked));
     for (const { line, text: raw } of lines(text)) {
@@ -166,13 +166,6 @@ function endpointsAt(address: KubeField | undefined, ports: readonly Map<string,
   const own = { line: address.line, address: address.value };
   const numbers = ports.flatMap((fields) => fields.get("port")?.value ?? []);
   return numbers.length === 0 ? [own] : numbers.map((port) => ({ ...own, port: Number(port) }));
-}
-
-/** `-n ingress`, `--namespace=ingress`. */
-function namespaceOf(argv: readonly string[]): string | undefined {
-  const at = argv.findIndex((word) => word === "-n" || word === "--namespace");
-  const joined = argv.find((word) => /^(?:-n.|--namespace=.)/.test(word))?.replace(/^(?:-n=?|--namespace=)/, "");
-  return at === -1 ? joined : argv[at + 1];
 }
 
 /** `Name: web`, `Namespace: shop`, `IP: 10.43.0.9`, `Port: http 80/TCP`, `NodePort: http 30080/TCP`, `Endpoints: 10.42.1.7:8080`, of one service or of several. All other lines are about other things. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { baseName, isPromptLine } from "./command.ts";
 import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString } from "./json.ts";
+import { asInteger, asObject, asString, parsedJson } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -209,7 +209,6 @@ const pathsOf = (argv: readonly string[]): string[] =>
 const onNode = (path: string): string => path.replace(/^\/host(?=\/)/, "");
 
 const directoryOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf("/")));
-const baseOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** Files with their place among the configurations of their directory. Runtimes sort by bytes. */
 function ordered(files: readonly File[]): File[] {
@@ -276,7 +275,7 @@ function readListing(found: CniConfig, { text, argv, stderr, exitCode }: Input, 
       if (names === undefined) unparsed.add(line, raw);
       for (const entry of names ?? []) {
         const path = entry.name.startsWith("/") ? onNode(entry.name) : `${directory}/${entry.name}`;
-        addName(found, directoryOf(path), baseOf(path), line, entry.size);
+        addName(found, directoryOf(path), baseName(path), line, entry.size);
         const seen = looked.get(directoryOf(path));
         if (seen !== undefined && CONFIG.test(path)) seen.configs++;
       }
@@ -343,7 +342,7 @@ function readFind(found: CniConfig, { text, argv, stderr }: Input, unparsed: Unp
     // of -ls the name stands at the end
     const content = onNode(/^\d.{20,200}\s(\/\S{1,400})$/.exec(raw.trim())?.[1] ?? raw.trim());
     if (NET_D.test(content)) first ||= line;
-    else if (/^\/\S{1,400}$/.test(content) && NET_D.test(directoryOf(content))) addName(found, directoryOf(content), baseOf(content), line);
+    else if (/^\/\S{1,400}$/.test(content) && NET_D.test(directoryOf(content))) addName(found, directoryOf(content), baseName(content), line);
     else if (!missing(found, line, content) && !isPrompt(raw)) unparsed.add(line, raw);
   }
   for (const directory of pathsOf(argv)) {
@@ -378,7 +377,7 @@ function readTexts(found: CniConfig, { text, argv, view, stderr }: Input, unpars
     const path = onNode(shown);
     let known = texts.get(path);
     if (known === undefined) {
-      known = { directory: directoryOf(path), file: baseOf(path), lines: [], ended: argv[0] !== "head" };
+      known = { directory: directoryOf(path), file: baseName(path), lines: [], ended: argv[0] !== "head" };
       texts.set(path, known);
     }
     known.lines.push({ line, text: content });
@@ -445,7 +444,6 @@ function balance(text: string): number {
 }
 
 type Json = Record<string, unknown>;
-const asObject = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
 const asObjects = (value: unknown): Json[] => (Array.isArray(value) ? value.map(asObject) : []);
 const asBoolean = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined);
 
@@ -534,10 +532,6 @@ class Places {
 }
 
 function parseObject(text: string): Json | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
-import { epochOf } from "./log-time.ts";
+import { epochOf, SOME_YEAR_END } from "./log-time.ts";
 import { present } from "./present.ts";
 
 /**
@@ -82,8 +82,6 @@ interface Moment {
   readonly whose: string;
   readonly seconds: number;
 }
-/** Any will do to compare times without a year with each other; those with one are not compared with them. */
-const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
 
 function momentOf({ unit = "", time = "" }: Said, { kind, cni }: { kind?: string; cni?: string } = {}): Moment | undefined {
   const dated = epochOf(time, undefined);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { CniConfig } from "./cni-config.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
-import { present } from "./present.ts";
+import { placed } from "./placed.ts";
 import type { Process } from "./process.ts";
 
 /**
@@ -155,21 +155,16 @@ export const cni = defineDerivedFact<Cni>({
       absent: absentOf(sources.process, listed, new Set(agents.map((row) => row.cni))),
       devices: (sources.link?.rows ?? []).flatMap((row) => {
         const known = DEVICES.find(([pattern]) => pattern.test(row.interface));
-        return known === undefined ? [] : [{ ...placeOf(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
+        return known === undefined ? [] : [{ ...placed(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
       }),
       configs: configsOf(sources["cni-config"]),
     };
   },
 });
 
-/** Where a row was read: what every derived row inherits. */
-function placeOf({ line, output, text }: Row): Row {
-  return { line, ...present({ output, text }) };
-}
-
 function agentOf(row: Row, command: string): Cni["agents"] {
   const known = AGENTS.find(([pattern]) => pattern.test(command));
-  return known === undefined ? [] : [{ ...placeOf(row), cni: known[1], command }];
+  return known === undefined ? [] : [{ ...placed(row), cni: known[1], command }];
 }
 
 /** Pods of agents, by their names: what a DaemonSet makes ends with five letters. */
@@ -187,7 +182,7 @@ const PODS: readonly (readonly [RegExp, readonly string[]])[] = [
 ];
 function podAgents(row: Row & { name: string }): Cni["agents"] {
   const names = PODS.find(([pattern]) => pattern.test(row.name))?.[1] ?? [];
-  return names.map((cni) => ({ ...placeOf(row), cni, command: row.name }));
+  return names.map((cni) => ({ ...placed(row), cni, command: row.name }));
 }
 
 function absentOf(process: Sources["process"], listed: Listed, running: ReadonlySet<string>): Cni["absent"] {
@@ -196,7 +191,7 @@ function absentOf(process: Sources["process"], listed: Listed, running: Readonly
     if (running.has(name)) return [];
     const proof =
       process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name) ?? listed.proof(name);
-    return proof === undefined ? [] : [{ ...placeOf(proof), cni: name }];
+    return proof === undefined ? [] : [{ ...placed(proof), cni: name }];
   });
 }
 
@@ -250,7 +245,7 @@ function configsOf(found: CniConfig | undefined): Cni["configs"] {
       return own === undefined ? [] : (own === "bridge" || own === "ptp") && byName !== undefined ? [byName] : [own];
     });
     if (chain.length === 0) chain.push(byName ?? "unknown");
-    rows.push({ ...placeOf(row), directory, file, order, cni: chain[0] as string, chain: [...new Set(chain)] });
+    rows.push({ ...placed(row), directory, file, order, cni: chain[0] as string, chain: [...new Set(chain)] });
   }
   return rows;
 }

@@ -399,7 +399,8 @@ function scriptOf(argv: readonly string[]): string | undefined {
   return /^-[a-z]{0,4}c$/.test(argv[at] ?? "") ? argv[at + 1] : undefined;
 }
 
-const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+/** The last part of a path. */
+export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** Everything behind the program at [0] and its options. */
 function afterOptions(argv: readonly string[], withValue: readonly string[]): string[] {

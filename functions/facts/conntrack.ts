@@ -75,7 +75,8 @@ const IGNORED = new Set([
 ]);
 const FIELDS = { sport: "sourcePort", dport: "destinationPort", packets: "packets", bytes: "bytes" } as const;
 const REPLY_FIELDS = { sport: "replySourcePort", dport: "replyDestinationPort", packets: "replyPackets", bytes: "replyBytes" } as const;
-const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
+/** The file with the connections themselves. */
+export const CONNTRACK_TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
 
 export const conntrack = defineFact({
   id: "conntrack",
@@ -85,7 +86,7 @@ export const conntrack = defineFact({
     { argv: ["cat", "/proc/net/nf_conntrack"], instead: true },
   ],
   recognize(argv): View | undefined {
-    const file = argv.findIndex((word, i) => i > 0 && FILES.test(word));
+    const file = argv.findIndex((word, i) => i > 0 && CONNTRACK_TABLE.test(word));
     if (file !== -1 && ["cat", "head", "tail", "grep", "egrep", "less", "more"].includes(argv[0] as string)) {
       const complete = argv[0] === "cat" && argv.length === 2;
       return { format: "proc", complete, scope: complete ? "" : "part of the file", rank: 1 };

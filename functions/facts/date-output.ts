@@ -1,4 +1,4 @@
-import { commandLine } from "./command.ts";
+import { commandLine, isPromptLine } from "./command.ts";
 
 /** What `date` prints where the node's clock shows UTC, in the usual forms: `Sun Nov 22 02:18:41 UTC 2026`, `2026-11-22T02:18:41+00:00`, `Sun, 22 Nov 2026 02:18:41 +0000`. */
 const COMMAND = /^(?:sudo )?date(?: (?:-[uR]|--utc|-I\w{0,7}|--iso-8601\S{0,10}|--rfc-\S{1,20}))?$/;
@@ -28,9 +28,12 @@ export function toldByDate(outputs: readonly { readonly command: string; readonl
   for (const { command, text } of outputs) {
     const asked = command.includes("healthz") ? HEALTH.exec(text.slice(0, 2000)) : null;
     if (asked !== null) return new Date(`${asked[1]}T${asked[2]}Z`).toISOString();
-    if (!tellsTime(command)) continue;
-    // a pasted prompt may stand before and behind it
-    for (const line of text.slice(0, 2000).split("\n")) {
+    const [first = ""] = command.split(/\s{0,8}(?:;|&&)\s{0,8}/, 1);
+    if (!tellsTime(first)) continue;
+    const printed = text.slice(0, 2000).split("\n");
+    // `date; dmesg -T`: what stands further down is the other command's. A pasted prompt may stand before and behind the time
+    const own = first === command ? printed : printed.filter((line) => line.trim() !== "" && !isPromptLine(line)).slice(0, 1);
+    for (const line of own) {
       const words = line.trim().replace(/\s{1,10}/g, " ");
       const time = timeOf(words, command.includes("timedatectl"));
       if (!Number.isNaN(time)) return new Date(time).toISOString();

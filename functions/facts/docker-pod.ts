@@ -29,8 +29,9 @@ const HOST =
 export const dockerPod = defineDerivedFact<z.infer<typeof DockerPods>>({
   id: "docker-pod",
   title: "Pods that Docker's default network gave an address, by a pasted list of pods",
-  from: ["address", "cluster-pod", "cluster-node"],
-  optional: ["cluster-pod", "cluster-node"],
+  // of services only that a cluster was asked for its endpoints, which the rule judges
+  from: ["address", "cluster-pod", "cluster-node", "cluster-service"],
+  optional: ["cluster-pod", "cluster-node", "cluster-service"],
   inPart: ["cluster-node"],
   schema: DockerPods,
   // all pods of this node were listed

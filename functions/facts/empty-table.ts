@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand, ROUTE_TABLES } from "./ip-command.ts";
+import { nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt } from "./paste.ts";
+import { NO_TABLE } from "./route.ts";
 
 /**
  * Routing tables that were asked for by their name or number and have no route: a listing without a line, or the kernel's word that there is no such table.
@@ -13,11 +15,13 @@ const EmptyTables = z.object({
   rows: z.array(Empty),
   /** Families of which every table was listed at once (`ip route show table all`): one without a route in it is empty. Two tables listed by their names are not all. */
   every: z.array(z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) })),
-  /** Families of which the default routes of table main were asked for alone (`ip route show default`, `ip route | grep default`), and none was printed. */
+  /**
+   * Families of which the default routes of table main were asked for alone (`ip route show default`, `ip route | grep default`), and none was printed; or of which
+   * NetworkManager shows a device that has addresses and no gateway (`nmcli device show`), and no other that has one.
+   */
   noDefault: z.array(z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) })),
 });
 
-const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
 const EVERY = new Set(["all", "0"]);
 
 /** The table that a command lists as a whole, and nothing else. */
@@ -63,6 +67,9 @@ export const emptyTable = defineFact({
   title: "Routing tables that were asked for and are empty, and whether all were asked for (pasted only)",
   commands: [],
   recognize(argv, search): View | undefined {
+    const devices = nmcliDevices(argv);
+    if (devices !== undefined)
+      return search === undefined ? { format: "nmcli", complete: true, scope: `ipv4 default ${devices}`, rank: 0, hint: true } : undefined;
     const family = askedDefault(argv, search);
     if (family !== undefined) return { format: "default", complete: true, scope: `${family} default`, rank: 1 };
     const asked = search === undefined ? askedTable(argv) : undefined;
@@ -74,6 +81,7 @@ export const emptyTable = defineFact({
   // where the table does not exist the tool fails
   answered: () => true,
   parse({ text, argv, view, stderr, exitCode, truncated }) {
+    if (view.format === "nmcli") return new UnparsedLines().with({ rows: [], every: [], noDefault: gatewayless(text, argv) });
     if (view.format === "default") {
       // grep ends with 1 where it found nothing
       const none =
@@ -101,3 +109,15 @@ export const emptyTable = defineFact({
   }),
   whole: () => true,
 });
+
+/** `IP4.GATEWAY: --` of a device with an address, where no device has a gateway or a default route. */
+function gatewayless(text: string, argv: readonly string[]): z.infer<typeof EmptyTables>["noDefault"] {
+  // what is no field the facts of routes and addresses tell of
+  const fields = nmcliFields(text, argv, new UnparsedLines()).filter((field) => field.interface !== "lo");
+  const addressed = new Set(fields.flatMap((field) => (field.key.startsWith("IP4.ADDRESS") && !field.value.startsWith("169.254.") ? [field.interface] : [])));
+  const routed = fields.some(
+    ({ key, value }) => (key === "IP4.GATEWAY" && /^\d/.test(value)) || (key.startsWith("IP4.ROUTE") && /^dst = 0\.0\.0\.0\/[01],/.test(value)),
+  );
+  const none = routed ? undefined : fields.find(({ key, value, interface: name }) => key === "IP4.GATEWAY" && value === "--" && addressed.has(name));
+  return none === undefined ? [] : [{ line: none.line, family: "ipv4" }];
+}

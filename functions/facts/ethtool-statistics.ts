@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
 import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
 /**
@@ -57,6 +59,8 @@ export const ethtoolStatistics = defineFact({
     if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0 };
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
+    const events = nodeEventsView(argv, "events");
+    if (events !== undefined) return events;
     if (argv[0] !== "ethtool" || !hasOption(argv, "-S", "--statistics")) return undefined;
     const names = argv.slice(1).filter((word) => !word.startsWith("-"));
     const [name] = names;
@@ -68,8 +72,9 @@ export const ethtoolStatistics = defineFact({
   // A driver without counters answers that it has none.
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || /no stats available|Operation not supported/.test(stderr.slice(0, 400)),
-  parse({ text, view }) {
+  parse({ text, argv, view, names }) {
     const unparsed = new UnparsedLines();
+    if (view.format === "events") return unparsed.with({ rows: toldGrowth(nodeEvents({ text, argv, ...present({ names }) })) });
     const rows: Counter[] = [];
     const [only] = view.format === "sysfs" && !/[ *?[]/.test(view.scope) ? [SYSFS.exec(view.scope)] : [];
     const metrics = view.format === "metrics";
@@ -89,7 +94,27 @@ export const ethtoolStatistics = defineFact({
     return unparsed.with({ rows: (view.format === "sysfs" || metrics) && new Set(rows.map((row) => row.interface)).size > 1 ? rows : withinOneText(rows) });
   },
   merge: mergeCounters,
+  // events only add to what the cards themselves told
+  whole(parts) {
+    const own = parts.filter(({ view }) => view.format !== "events");
+    return own.length > 0 && own.every((part) => own.some(({ complete, view }) => complete && (view.scope === part.view.scope || view.scope === "")));
+  },
 });
+
+/** What EKS's node monitoring agent saw grow: `pps_allowance_exceeded increased on interface "ens5" from 82011 to 94210`. */
+const GREW = /^(\w{1,60}_exceeded) increased on interface \\?"([^\s"\\]{1,15})\\?" from (\d{1,20}) to (\d{1,20})$/;
+
+/** Of each counter the newest event. */
+function toldGrowth(events: readonly NodeEvent[]): Counter[] {
+  const rows = new Map<string, Counter>();
+  for (const { line, message } of events) {
+    const [, name, card, before, after] = GREW.exec(message.trim()) ?? [];
+    if (name === undefined || card === undefined || rows.has(`${card} ${name}`)) continue;
+    const value = counterOf(after ?? "0");
+    rows.set(`${card} ${name}`, { line, interface: card, name, value, ...present({ valueDelta: growth(counterOf(before ?? "0"), value) }) });
+  }
+  return [...rows.values()];
+}
 
 /** `node_ethtool_received_missed_errors{device="eth0"} 7` and `node_network_receive_fifo_total{device="eth0"} 7` of node_exporter, as grep of the kernel's files says it. */
 function counterLine({ name, labels, value }: Metric): string | undefined {
@@ -101,15 +126,16 @@ function counterLine({ name, labels, value }: Metric): string | undefined {
   return counter === undefined || labels["device"] === undefined ? undefined : `/sys/class/net/${labels["device"]}/statistics/${counter}:${value}`;
 }
 
-/** The newest sample of each interface, with what grew since the one before. */
+/** The newest sample of each interface, with what grew since the one before. What an event says of a counter that was read twice is older than that. */
 function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {
-  return {
-    rows: samples(parts).flatMap(({ before, after }) => {
-      const old = new Map(before?.value.rows.map((row) => [`${row.interface} ${row.name}`, row.value]));
-      return after.value.rows.map((row) => {
-        const valueDelta = before === undefined ? undefined : growth(old.get(`${row.interface} ${row.name}`), row.value);
-        return valueDelta === undefined ? row : { ...row, valueDelta };
-      });
-    }),
-  };
+  const isEvent = ({ view }: Part<EthtoolStatistics>): boolean => view.format === "events";
+  const rows = samples(parts.filter((part) => !isEvent(part))).flatMap(({ before, after }) => {
+    const old = new Map(before?.value.rows.map((row) => [`${row.interface} ${row.name}`, row.value]));
+    return after.value.rows.map((row) => {
+      const valueDelta = before === undefined ? undefined : growth(old.get(`${row.interface} ${row.name}`), row.value);
+      return valueDelta === undefined ? row : { ...row, valueDelta };
+    });
+  });
+  const read = new Set(rows.filter((row) => row.valueDelta !== undefined).map((row) => `${row.interface} ${row.name}`));
+  return { rows: [...rows, ...parts.filter(isEvent).flatMap(({ value }) => value.rows.filter((row) => !read.has(`${row.interface} ${row.name}`)))] };
 }

@@ -46,7 +46,7 @@ export interface View {
 /** One output, as a fact's `parse` sees it. */
 export interface Input {
   readonly text: string;
-  /** Program and arguments, wrappers (`sudo`, `timeout`, `chroot /host`) taken off. */
+  /** Program and arguments, wrappers (`sudo`, `timeout`, `chroot /host`) taken off; what kubectl was asked in the one form of kubectl-command.ts. */
   readonly argv: readonly string[];
   readonly view: View;
   /** 1 or 2. */
@@ -175,8 +175,10 @@ export interface DerivedFact<T = unknown> {
   /** Those of `from` whose painted-over rows (mask.ts) it wants too, because it takes such an address for unknown itself. Of the others it gets none. */
   readonly masked?: readonly string[];
   readonly schema: z.ZodType<T>;
-  /** `values` holds the facts named in `from`; those that could not be read are absent. */
-  /** `whole` names those of them that are complete: only of these anything may be concluded from what is not there. */
+  /**
+   * `values` holds the facts named in `from`; those that could not be read are absent. `whole` names those of them that are complete: only of these anything may
+   * be concluded from what is not there.
+   */
   // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
   readonly derive: (values: Readonly<Record<string, any>>, whole: ReadonlySet<string>) => T;
   /**
@@ -218,9 +220,9 @@ export class UnparsedLines {
   }
 }
 
-// Colours and cursor moves that people paste with a terminal's output.
-const ESCAPE = String.fromCharCode(27);
-const ANSI = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
+/** The character that colours and cursor moves begin with, which people paste with a terminal's output. */
+export const ESCAPE = String.fromCharCode(27);
+export const COLORS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
 
 /**
  * The lines of a text with their 1-based numbers, one at a time: carriage returns, ANSI colours and trailing blanks taken off, blank lines left out,
@@ -233,7 +235,7 @@ export function* lines(text: string): Generator<{ line: number; text: string }> 
     if (end === -1) end = text.length;
     line++;
     let content = text.slice(start, Math.min(end, start + MAX_LINE));
-    if (content.includes(ESCAPE)) content = content.replace(ANSI, "");
+    if (content.includes(ESCAPE)) content = content.replace(COLORS, "");
     content = content.trimEnd();
     if (content !== "") yield { line, text: content };
     start = end + 1;

@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily, parseMac } from "./ip-address.ts";
+import { namedWords } from "./kubectl-command.ts";
 import { isCalled } from "./node-name.ts";
 
 /**
@@ -10,6 +12,7 @@ import { isCalled } from "./node-name.ts";
  *     flannel.alpha.coreos.com/public-ip: 10.20.0.12
  *     projectcalico.org/IPv4Address: 10.20.0.12/24
  *     projectcalico.org/VXLANTunnelMACAddr: 66:0d:18:52:c9:7e
+ *     vxlanTunnelMACAddr: 66:0d:18:52:c9:7e                                                                      (calicoctl get node wk-1 -o yaml)
  *     {"PublicIP":"10.20.0.12","BackendType":"vxlan","BackendData":{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}}      (flannel's own etcd)
  */
 const Annotation = z.object({
@@ -31,8 +34,8 @@ const Annotations = z.object({ rows: z.array(Annotation) });
 type Annotation = z.infer<typeof Annotation>;
 
 const MAC = /VtepMAC\\{0,3}"\s{0,3}:\s{0,3}\\{0,3}"([0-9a-f:]{17})/i;
-const CALICO_MAC = /projectcalico\.org\/VXLANTunnelMACAddr"?\s{0,40}[:=]\s{0,40}['"]?([0-9a-f:]{17})/i;
-const CALICO_ADDRESS = /projectcalico\.org\/IPv4Address"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
+const CALICO_MAC = /(?:projectcalico\.org\/VXLANTunnelMACAddr|\bvxlanTunnelMACAddr)"?\s{0,40}[:=]\s{0,40}['"]?([0-9a-f:]{17})/i;
+const CALICO_ADDRESS = /(?:projectcalico\.org\/IPv4Address|\bipv4Address)"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** A row of a table that the caller chose the columns of: the node's name, its address, and what flannel wrote, in any order behind the name. */
 const IN_TABLE = /^([a-z0-9][a-z0-9.-]{0,252})\s/;
 const ADDRESS_IN_TABLE = /\s(\d{1,3}(?:\.\d{1,3}){3})(?=\s|$)/;
@@ -41,8 +44,7 @@ const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"
 /** Where flannel keeps its own etcd, each subnet is one value, and the address stands in front of the hardware address. */
 const SUBNETS = /\/network\/subnets\//;
 const ADDRESS_IN_ETCD = /"PublicIP"\s{0,3}:\s{0,3}"([0-9.]{7,15})"/;
-/** Options of kubectl with a value in the next word. */
-const VALUES = /^(?:-[onlLf]|--(?:output|namespace|selector|field-selector|context|kubeconfig|template|sort-by|label-columns))$/;
+const NODES = /^nodes(?:\/.{1,253})?$/;
 /** All annotations of a node may stand in one line (`-o jsonpath='{.metadata.annotations}'`, `jq -c`): each begins with its name. */
 const EACH = /(?=(?:flannel\.alpha\.coreos\.com|projectcalico\.org)\/)/;
 /** The first line of `kubectl describe node`. */
@@ -58,20 +60,20 @@ export const flannelAnnotation = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] === "etcdctl" && argv.includes("get") && argv.some((word) => SUBNETS.test(word)))
       return { format: "annotations", complete: true, scope: argv.find((word) => SUBNETS.test(word)) ?? "", rank: 1 };
-    if (!/^(?:kubectl|oc|k3s|microk8s)$/.test(argv[0] ?? "")) return undefined;
-    const at = argv.findIndex((word, i) => i > 0 && (word === "get" || word === "describe"));
-    const kind = argv.find((word, i) => i > at && !word.startsWith("-") && !VALUES.test(argv[i - 1] ?? ""));
-    if (at === -1 || !/^(?:no|nodes?)(?:\/.{1,253})?$/.test(kind ?? "")) return undefined;
+    const [program, verb, kind = ""] = argv;
+    if (program === "calicoctl" && verb === "get" && /^nodes?$/.test(kind) && /^-?-?o(?:utput)?=?\s?(?:yaml|json)$|^(?:yaml|json)$/.test(argv.at(-1) ?? ""))
+      return { format: "annotations", complete: true, scope: argv.slice(2).join(" "), rank: 1 };
+    if (program !== "kubectl" || !(verb === "get" || verb === "describe") || !NODES.test(kind)) return undefined;
     // a table of nodes shows no annotation
-    const output = argv.slice(at).some((word) => /^(?:-o|--output=?)?(?:yaml|json|jsonpath.{0,2000}|custom-columns.{0,2000}|go-template.{0,2000})$/.test(word));
-    return argv[at] === "get" && !output ? undefined : { format: "annotations", complete: true, scope: argv.slice(at + 1).join(" "), rank: 1 };
+    const shown = verb === "describe" || /^(?:yaml$|json|custom-columns|go-template)/.test(optionValue(argv, "-o") ?? "");
+    return shown ? { format: "annotations", complete: true, scope: argv.slice(2).join(" "), rank: 1 } : undefined;
   },
   schema: Annotations,
   parse({ text, argv, names }) {
     const rows: Annotation[] = [];
     let node = namedNode(argv);
     let calico: string | undefined;
-    const table = argv.some((word) => /^(?:-o|--output=?)?(?:custom-columns|jsonpath)/.test(word));
+    const table = /^(?:custom-columns|jsonpath)/.test(optionValue(argv, "-o") ?? "");
     // a value alone has no name; of several in a line the first is read
     const asksForV6 = /^(?:(?!backend-data).)*backend-v6-data/.test(argv.join(" "));
     // the rest of a node's description is about other things
@@ -135,10 +137,10 @@ function ofOne(rows: readonly Annotation[], names: readonly string[] | undefined
 
 /** The one node that a command names: `kubectl get node wk-1 -o yaml`, `oc get -o yaml node/wk-1`. Undefined for several, or for all. */
 function namedNode(argv: readonly string[]): string | undefined {
-  const words = argv.filter((word, i) => i > 0 && !word.startsWith("-") && !VALUES.test(argv[i - 1] ?? ""));
-  const at = words.findIndex((word) => /^(?:no|nodes?)(?:\/.{1,253})?$/.test(word));
-  const names = [(words[at] ?? "").split("/")[1] ?? "", ...words.slice(at + 1)].filter((word) => word !== "");
-  if (at === -1 || names.length !== 1) return undefined;
+  const asked = argv[0] === "calicoctl" ? argv.slice(2).filter((word) => !/^-|^(?:yaml|json)$/.test(word)) : namedWords(argv);
+  const [kind = "", ...others] = asked[0] === "node" ? ["nodes", ...asked.slice(1)] : asked;
+  const names = [kind.split("/")[1] ?? "", ...others].filter((word) => word !== "");
+  if (!NODES.test(kind) || names.length !== 1) return undefined;
   if (/^["'`]?\$?[({]?(?:hostname|HOSTNAME)[)}]?[`'"]?$/.test(names[0] as string)) return HERE;
   return /^[a-z0-9][a-z0-9.-]{0,252}$/i.test(names[0] as string) ? names[0] : undefined;
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { TUNNEL_OF_FLANNEL } from "./former-cni.ts";
 import { placed } from "./placed.ts";
 
 /**
@@ -50,8 +51,6 @@ interface Sources {
   readonly "peer-entry"?: { rows: readonly (Row & { interface: string; address: string; mac: string })[] };
 }
 
-const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
-
 export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
   title: "Hardware addresses that flannel told the other nodes and the device does not have",
@@ -100,7 +99,7 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       const single = (address?.rows ?? []).filter((row) => !listed.has(row.output));
       for (const entry of neighbor?.rows ?? []) {
         const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
-        const mine = FLANNEL.test(entry.interface) && single.some((row) => row.interface === entry.interface && row.address === entry.address);
+        const mine = TUNNEL_OF_FLANNEL.test(entry.interface) && single.some((row) => row.interface === entry.interface && row.address === entry.address);
         if (!mine || entry.state !== "PERMANENT" || entry.mac === undefined || deviceMac === undefined || entry.mac === deviceMac) continue;
         rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
       }
@@ -112,7 +111,7 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       if (entries.some((other) => other.mac === row.mac)) continue;
       // what the annotation's MAC is sent to; of flannel, whose annotation has the address that its tunnels use
       const moved = (fdb?.rows ?? []).find((other) => other.interface === row.interface && other.mac === row.mac && other.destination !== undefined);
-      const comparable = FLANNEL.test(row.interface) && row.column !== true && moved?.destination?.includes(":") === row.address.includes(":");
+      const comparable = TUNNEL_OF_FLANNEL.test(row.interface) && row.column !== true && moved?.destination?.includes(":") === row.address.includes(":");
       const entry = entries[0] ?? (comparable ? moved : undefined);
       if (entry?.mac === undefined) continue;
       const elsewhere = entry === moved ? { tableAddress: entry.destination } : {};

@@ -76,7 +76,8 @@ const EMBEDDED = /^(?:k3s|k3s-server|k3s-agent|kubelite)$/;
 const RECENT = 3600;
 const BRIDGE = /^(?:cni0|cbr0|kube-bridge|weave)$/;
 const TUNNEL = /^(?:cilium_vxlan|flannel\.\d{1,8}|vxlan\.calico|antrea-tun0)$/;
-const TUNNEL_OF_FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
+/** flannel's tunnel of VXLAN. */
+export const TUNNEL_OF_FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
 /** flannel's WireGuard and its old udp backend have one route for all nodes. */
 const WIDE = /^flannel(?:-wg|-wg-v6|0)$/;
 const CLASH =

@@ -31,6 +31,8 @@ import { ethtoolFeatures } from "./ethtool-features.ts";
 import { ethtoolStatistics } from "./ethtool-statistics.ts";
 import type { AnyFact } from "./fact.ts";
 import { fdb } from "./fdb.ts";
+import { fileLock } from "./file-lock.ts";
+import { firewallTrace } from "./firewall-trace.ts";
 import { flannelAnnotation } from "./flannel-annotation.ts";
 import { flannelEnv } from "./flannel-env.ts";
 import { hostFirewall } from "./host-firewall.ts";
@@ -117,6 +119,8 @@ export const facts: readonly AnyFact[] = [
   ethtoolFeatures,
   ethtoolStatistics,
   fdb,
+  fileLock,
+  firewallTrace,
   flannelAnnotation,
   flannelEnv,
   hostFirewall,

@@ -1,4 +1,5 @@
 import { addressFamily, type Family } from "./ip-address.ts";
+import { addressBits, widthOf } from "./ip-bits.ts";
 
 /** Addresses from `low` to `high`, both included, as numbers. */
 export interface Range {
@@ -22,10 +23,10 @@ export function rangeOf(text: string): Range | undefined {
   const address = slash === -1 ? text : text.slice(0, slash);
   const family = addressFamily(address);
   if (family === undefined) return undefined;
-  const width = family === "ipv4" ? 32 : 128;
+  const width = widthOf(family);
   const length = slash === -1 ? width : Number(text.slice(slash + 1));
   if (!Number.isInteger(length) || length < 0 || length > width || slash === text.length - 1) return undefined;
-  const value = family === "ipv4" ? ipv4Number(address) : ipv6Number(address);
+  const value = addressBits(address) as bigint;
   const rest = (1n << BigInt(width - length)) - 1n;
   return { family, low: value & ~rest, high: value | rest };
 }
@@ -34,24 +35,4 @@ export function rangeOf(text: string): Range | undefined {
 export function overlap(inner: Range, outer: Range): Overlap {
   if (inner.family !== outer.family || inner.high < outer.low || inner.low > outer.high) return "apart";
   return inner.low >= outer.low && inner.high <= outer.high ? "inside" : "partly";
-}
-
-function ipv4Number(address: string): bigint {
-  let value = 0;
-  for (const byte of address.split(".")) value = value * 256 + Number(byte);
-  return BigInt(value);
-}
-
-/** `address` is a valid IPv6 address. */
-function ipv6Number(address: string): bigint {
-  const dot = address.includes(".") ? address.lastIndexOf(":") + 1 : -1;
-  const embedded = dot === -1 ? undefined : ipv4Number(address.slice(dot));
-  const text = embedded === undefined ? address : `${address.slice(0, dot)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
-  const [left = "", right] = text.split("::");
-  const groups = (half: string) => (half === "" ? [] : half.split(":"));
-  const [head, tail] = [groups(left), groups(right ?? "")];
-  const zeros = right === undefined ? 0 : 8 - head.length - tail.length;
-  let value = 0n;
-  for (const group of [...head, ...Array<string>(zeros).fill("0"), ...tail]) value = (value << 16n) | BigInt(`0x${group}`);
-  return value;
 }

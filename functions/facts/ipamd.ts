@@ -130,7 +130,9 @@ function fromSubnets({ text, argv, truncated }: Input): Ipamd {
     if (content.length > 2000) continue;
     const number =
       /"AvailableIpAddressCount": {0,4}(\d{1,9})/.exec(content)?.[1] ?? (asked ? /^[\s|[]{0,40}(\d{1,9})[\s|,\]]{0,40}$/.exec(content)?.[1] : undefined);
-    const [, id, beside] = asked && number === undefined ? (/(subnet-[0-9a-f]{4,17})["\s|,]{1,40}(\d{1,9})[\s|,]{0,40}$/.exec(content) ?? []) : [];
+    // its range, zone and name may stand between
+    const [, id, beside] =
+      asked && number === undefined ? (/(subnet-[0-9a-f]{4,17})["\s|,](?:.{0,160}?["\s|,])?(\d{1,9})[\s|,]{0,40}$/.exec(content) ?? []) : [];
     const available = number ?? beside;
     if (available !== undefined) subnets.push({ line, available: Number(available), ...present({ id }) });
   }

@@ -79,142 +79,203 @@ const PROTOCOLS = new Set(["tcp", "udp", "udplite", "sctp", "dccp"]);
 
 /** Words of a mark that goes from the packet to its connection, or back: `ct mark set meta mark and 0xffff`. */
 const CONNECTION_MARK = /^(?:ct|meta|mark|set|and|or|xor|[&|^]|0x[0-9a-f]{1,8}|\d{1,10})$/;
+/** Of the value that a packet's mark is set to. */
+const MARK_VALUE = /^(?:meta|mark|and|or|xor|[&|^]|0x[0-9a-f]{1,8}|\d{1,10})$/;
 
 /** One rule as `[packets:bytes] -A CHAIN …`. */
 function rule(chain: string, line: string): string {
   const closed = line.split("{").length === line.split("}").length && line.split('"').length % 2 === 1;
   // not a line that iptables-save prints, so that the chain is not taken for complete
-  if (line.length > MAX_RULE || !closed) return `nft: ${line.slice(0, 400)}`;
-  const words: readonly string[] = line.match(TOKEN) ?? [];
-  let at = 0;
-  const next = (): string => words[at++] ?? "";
-  const bare = (word: string): string => word.replace(/^"|"$/g, "");
-  const options: string[] = [];
-  const opaque: string[] = [];
-  let action = "";
-  let counters = "";
-  let comment: string | undefined;
-  let protocol: string | undefined;
-  let states: { readonly negated: boolean; list: string } | undefined;
-  const negation = (): boolean => {
-    const word = words[at];
-    if (word === "!=" || word === "==") at++;
-    return word === "!=";
-  };
-  const option = (name: string, value: string, negated: boolean): void => {
-    options.push(`${negated ? "! " : ""}${name} ${value}`);
-  };
-  const setProtocol = (value: string, negated = false): void => {
-    if (protocol === undefined) option("-p", value, negated);
-    protocol ??= value;
-  };
-  const port = (module: string): void => {
-    const side = next() === "dport" ? "dport" : "sport";
-    const negated = negation();
-    const value = next();
-    if (value.startsWith("{")) option(`-m multiport`, `${negated ? "! " : ""}--${side}s ${members(value).replaceAll("-", ":")}`, false);
-    else option(`-m ${module}`, `${negated ? "! " : ""}--${side} ${value.replace("-", ":")}`, false);
-  };
-  while (at < words.length) {
-    const word = next();
-    if (word === "counter") {
-      if (words[at] !== "packets") continue;
-      const [packets = "", bytes = ""] = [words[at + 1], words[at + 3]];
-      if (NUMBER.test(packets) && NUMBER.test(bytes)) counters = `[${packets}:${bytes}] `;
-      at += 4;
-    } else if ((word === "ip" || word === "ip6") && /^[sd]addr$/.test(words[at] ?? "")) {
-      const name = next() === "saddr" ? "-s" : "-d";
-      const negated = negation();
-      const value = next();
-      if (/^[{@]/.test(value)) opaque.push(word, name, value);
-      else option(name, value, negated);
-    } else if ((word === "ip" && words[at] === "protocol") || (word === "ip6" && words[at] === "nexthdr") || (word === "meta" && words[at] === "l4proto")) {
-      at++;
-      const negated = negation();
-      setProtocol(next(), negated);
-    } else if (word === "meta" && /^(?:mark|[io]ifname|[io]if)$/.test(words[at] ?? "")) continue;
-    else if (/^[io]if(?:name)?$/.test(word)) {
-      const negated = negation();
-      const value = next();
-      if (value.startsWith("{")) opaque.push(word, value);
-      else option(word.startsWith("i") ? "-i" : "-o", bare(value).replace(/\*$/, "+"), negated);
-    } else if ((word === "ct" && words[at] === "mark" && words[at + 1] === "set") || (word === "mark" && words[at] === "set" && words[at + 1] === "ct")) {
-      while (CONNECTION_MARK.test(words[at] ?? "")) at++;
-      action = `-j CONNMARK --${word === "ct" ? "save" : "restore"}-mark`;
-    } else if (word === "mark" && words[at] === "set") {
-      const from = ++at;
-      while (/^(?:meta|mark|and|or|xor|[&|^]|0x[0-9a-f]{1,8}|\d{1,10})$/.test(words[at] ?? "")) at++;
-      action = setMark(words.slice(from, at));
-    } else if (word === "mark") {
-      let mask: string | undefined;
-      if (words[at] === "and" || words[at] === "&") {
-        at++;
-        mask = next();
-      }
-      const negated = negation();
-      const value = hex(next());
-      option("-m mark", `${negated ? "! " : ""}--mark ${value}${mask === undefined ? "" : `/${hex(mask)}`}`, false);
-    } else if (word === "ct" && (words[at] === "state" || words[at] === "status")) {
-      at++;
-      const negated = negation();
-      const list = members(next()).toUpperCase();
-      if (states === undefined) states = { negated, list };
-      else if (states.negated === negated) states.list += `,${list}`;
-      else opaque.push("ct", list);
-    } else if (PROTOCOLS.has(word) && /^[sd]port$/.test(words[at] ?? "")) {
-      setProtocol(word);
-      port(word);
-    } else if (word === "th" && /^[sd]port$/.test(words[at] ?? "")) port(protocol ?? "tcp");
-    else if (word === "fib" && /^[sd]addr$/.test(words[at] ?? "") && words[at + 1] === "type") {
-      const side = next() === "daddr" ? "dst" : "src";
-      at++;
-      const negated = negation();
-      option("-m addrtype", `${negated ? "! " : ""}--${side}-type ${next().toUpperCase()}`, false);
-    } else if (word === "limit" && words[at] === "rate") {
-      at++;
-      option("-m limit", `--limit ${next()}`, false);
-      if (words[at] === "burst") at += words[at + 2] === "packets" ? 3 : 2;
-    } else if (word === "xt" || (word === "#" && (words[at] ?? "").startsWith("xt_"))) {
-      const kind = word === "xt" ? next() : "";
-      const name = bare(next()).replace(/^xt_/, "");
-      if (kind === "target" || /^[A-Z]/.test(name)) action = `-j ${name}`;
-      else if (name === "tcp" || name === "udp") opaque.push(`xt_${name}`);
-      else if (name !== "comment") option("-m", name, false);
-    } else if (word === "#") break;
-    else if (word === "comment") comment = bare(next());
-    else if (word === "/*") {
-      const from = at;
-      while (at < words.length && words[at] !== "*/") at++;
-      comment = words.slice(from, at++).join(" ");
-    } else if (VERDICTS.has(word)) action = `-j ${word.toUpperCase()}`;
-    else if (word === "jump" || word === "goto") action = `${word === "jump" ? "-j" : "-g"} ${next()}`;
-    else if (word === "reject") {
-      const how = words.slice(at, at + 4);
-      at += how[0] !== "with" ? 0 : how[2] === "type" ? 4 : 3;
-      action = `-j REJECT${how[0] === "with" ? ` --reject-with ${rejection(how)}` : ""}`;
-    } else if (word === "masquerade" || word === "redirect") {
-      action = `-j ${word.toUpperCase()}`;
-      while (/^(?:to|random|fully-random|persistent|:\S{1,16})$/.test(words[at] ?? "")) at++;
-    } else if (word === "dnat" || word === "snat") {
-      while (/^(?:to|ip6?)$/.test(words[at] ?? "")) at++;
-      action = `-j ${word.toUpperCase()} --to-${word === "dnat" ? "destination" : "source"} ${next()}`;
-      while (/^(?:random|fully-random|persistent)$/.test(words[at] ?? "")) at++;
-    } else if (word === "notrack") action = "-j NOTRACK";
-    else if (word === "log") {
-      action = "-j LOG";
-      while (/^(?:prefix|level|flags|group|snaplen|queue-threshold)$/.test(words[at] ?? "")) {
-        const name = next();
-        const value = next();
-        if (name === "prefix") action += ` --log-prefix ${value}`;
-        if (name === "group") action = action.replace("-j LOG", "-j NFLOG");
-      }
-    } else opaque.push(word);
-  }
-  if (states !== undefined) option("-m conntrack", `${states.negated ? "! " : ""}--ctstate ${states.list}`, false);
-  if (opaque.length > 0) options.push(`-m nft --nft "${opaque.join(" ").replaceAll(/["\\]/g, "")}"`);
-  if (comment !== undefined && comment !== "") options.push(`-m comment --comment "${comment.replaceAll(/["\\]/g, "")}"`);
-  return `${counters}-A ${chain} ${[...options, action].filter((part) => part !== "").join(" ")}`.trimEnd();
+  return line.length > MAX_RULE || !closed ? `nft: ${line.slice(0, 400)}` : new Translation(line.match(TOKEN) ?? []).saved(chain);
 }
+
+/** The words of one rule of nft, and the options of iptables that say the same. Words that no option says are kept in a match of their own. */
+class Translation {
+  readonly #words: readonly string[];
+  #at = 0;
+  readonly #options: string[] = [];
+  readonly #opaque: string[] = [];
+  #action = "";
+  #counters = "";
+  #comment: string | undefined;
+  #protocol: string | undefined;
+  #states: { readonly negated: boolean; list: string } | undefined;
+
+  constructor(words: readonly string[]) {
+    this.#words = words;
+  }
+
+  saved(chain: string): string {
+    while (this.#at < this.#words.length) {
+      const word = this.#next();
+      if (word === "xt" || (word === "#" && (this.#words[this.#at] ?? "").startsWith("xt_"))) this.#extension(word);
+      // the handle
+      else if (word === "#") break;
+      else if (!(this.#statement(word) || this.#ofPacket(word) || this.#ofConnection(word))) this.#opaque.push(word);
+    }
+    if (this.#states !== undefined) this.#option("-m conntrack", `${this.#states.negated ? "! " : ""}--ctstate ${this.#states.list}`);
+    if (this.#opaque.length > 0) this.#options.push(`-m nft --nft "${this.#opaque.join(" ").replaceAll(/["\\]/g, "")}"`);
+    if (this.#comment !== undefined && this.#comment !== "") this.#options.push(`-m comment --comment "${this.#comment.replaceAll(/["\\]/g, "")}"`);
+    return `${this.#counters}-A ${chain} ${[...this.#options, this.#action].filter((part) => part !== "").join(" ")}`.trimEnd();
+  }
+
+  #next(): string {
+    return this.#words[this.#at++] ?? "";
+  }
+
+  /** True if the next word is this one of a pattern. */
+  #isNext(pattern: RegExp): boolean {
+    return pattern.test(this.#words[this.#at] ?? "");
+  }
+
+  #skip(pattern: RegExp): void {
+    while (this.#isNext(pattern)) this.#at++;
+  }
+
+  /** Takes `!=` or `==`, if one of them is next. */
+  #negation(): boolean {
+    const word = this.#words[this.#at];
+    if (word === "!=" || word === "==") this.#at++;
+    return word === "!=";
+  }
+
+  #option(name: string, value: string, negated = false): void {
+    this.#options.push(`${negated ? "! " : ""}${name} ${value}`);
+  }
+
+  #setProtocol(value: string, negated = false): void {
+    if (this.#protocol === undefined) this.#option("-p", value, negated);
+    this.#protocol ??= value;
+  }
+
+  /** Addresses, protocol, interfaces, ports, the kind of an address, a rate. */
+  #ofPacket(word: string): boolean {
+    if ((word === "ip" || word === "ip6") && this.#isNext(/^[sd]addr$/)) {
+      const name = this.#next() === "saddr" ? "-s" : "-d";
+      const negated = this.#negation();
+      const value = this.#next();
+      if (/^[{@]/.test(value)) this.#opaque.push(word, name, value);
+      else this.#option(name, value, negated);
+    } else if (
+      (word === "ip" && this.#isNext(/^protocol$/)) ||
+      (word === "ip6" && this.#isNext(/^nexthdr$/)) ||
+      (word === "meta" && this.#isNext(/^l4proto$/))
+    ) {
+      this.#at++;
+      const negated = this.#negation();
+      this.#setProtocol(this.#next(), negated);
+    } else if (/^[io]if(?:name)?$/.test(word)) {
+      const negated = this.#negation();
+      const value = this.#next();
+      if (value.startsWith("{")) this.#opaque.push(word, value);
+      else this.#option(word.startsWith("i") ? "-i" : "-o", unquoted(value).replace(/\*$/, "+"), negated);
+    } else if (PROTOCOLS.has(word) && this.#isNext(/^[sd]port$/)) {
+      this.#setProtocol(word);
+      this.#port(word);
+    } else if (word === "th" && this.#isNext(/^[sd]port$/)) this.#port(this.#protocol ?? "tcp");
+    else if (word === "fib" && this.#isNext(/^[sd]addr$/) && this.#words[this.#at + 1] === "type") {
+      const side = this.#next() === "daddr" ? "dst" : "src";
+      this.#at++;
+      const negated = this.#negation();
+      this.#option("-m addrtype", `${negated ? "! " : ""}--${side}-type ${this.#next().toUpperCase()}`);
+    } else if (word === "limit" && this.#isNext(/^rate$/)) {
+      this.#at++;
+      this.#option("-m limit", `--limit ${this.#next()}`);
+      if (this.#isNext(/^burst$/)) this.#at += this.#words[this.#at + 2] === "packets" ? 3 : 2;
+      // the word alone says nothing: "meta mark", "meta iifname"
+    } else return word === "meta" && this.#isNext(/^(?:mark|[io]ifname|[io]if)$/);
+    return true;
+  }
+
+  #port(module: string): void {
+    const side = this.#next() === "dport" ? "dport" : "sport";
+    const not = this.#negation() ? "! " : "";
+    const value = this.#next();
+    if (value.startsWith("{")) this.#option("-m multiport", `${not}--${side}s ${members(value).replaceAll("-", ":")}`);
+    else this.#option(`-m ${module}`, `${not}--${side} ${value.replace("-", ":")}`);
+  }
+
+  /** The mark of the packet, the state of its connection. */
+  #ofConnection(word: string): boolean {
+    if (word === "mark") {
+      let mask: string | undefined;
+      if (this.#isNext(/^(?:and|&)$/)) {
+        this.#at++;
+        mask = this.#next();
+      }
+      const negated = this.#negation();
+      const value = hex(this.#next());
+      this.#option("-m mark", `${negated ? "! " : ""}--mark ${value}${mask === undefined ? "" : `/${hex(mask)}`}`);
+    } else if (word === "ct" && this.#isNext(/^stat(?:e|us)$/)) {
+      this.#at++;
+      const negated = this.#negation();
+      const list = members(this.#next()).toUpperCase();
+      if (this.#states === undefined) this.#states = { negated, list };
+      else if (this.#states.negated === negated) this.#states.list += `,${list}`;
+      else this.#opaque.push("ct", list);
+    } else return false;
+    return true;
+  }
+
+  /** What is done with the packet, or said of the rule. */
+  #statement(word: string): boolean {
+    const second = this.#words[this.#at + 1];
+    if (word === "counter") {
+      if (!this.#isNext(/^packets$/)) return true;
+      const [packets = "", bytes = ""] = [second, this.#words[this.#at + 3]];
+      if (NUMBER.test(packets) && NUMBER.test(bytes)) this.#counters = `[${packets}:${bytes}] `;
+      this.#at += 4;
+    } else if ((word === "ct" && this.#isNext(/^mark$/) && second === "set") || (word === "mark" && this.#isNext(/^set$/) && second === "ct")) {
+      this.#skip(CONNECTION_MARK);
+      this.#action = `-j CONNMARK --${word === "ct" ? "save" : "restore"}-mark`;
+    } else if (word === "mark" && this.#isNext(/^set$/)) {
+      const from = ++this.#at;
+      this.#skip(MARK_VALUE);
+      this.#action = setMark(this.#words.slice(from, this.#at));
+    } else if (word === "comment") this.#comment = unquoted(this.#next());
+    else if (word === "/*") {
+      const from = this.#at;
+      while (this.#at < this.#words.length && this.#words[this.#at] !== "*/") this.#at++;
+      this.#comment = this.#words.slice(from, this.#at++).join(" ");
+    } else if (VERDICTS.has(word) || word === "notrack") this.#action = `-j ${word.toUpperCase()}`;
+    else if (word === "jump" || word === "goto") this.#action = `${word === "jump" ? "-j" : "-g"} ${this.#next()}`;
+    else if (word === "reject") {
+      const how = this.#words.slice(this.#at, this.#at + 4);
+      this.#at += how[0] !== "with" ? 0 : how[2] === "type" ? 4 : 3;
+      this.#action = `-j REJECT${how[0] === "with" ? ` --reject-with ${rejection(how)}` : ""}`;
+    } else if (word === "masquerade" || word === "redirect") {
+      this.#action = `-j ${word.toUpperCase()}`;
+      this.#skip(/^(?:to|random|fully-random|persistent|:\S{1,16})$/);
+    } else if (word === "dnat" || word === "snat") {
+      this.#skip(/^(?:to|ip6?)$/);
+      this.#action = `-j ${word.toUpperCase()} --to-${word === "dnat" ? "destination" : "source"} ${this.#next()}`;
+      this.#skip(/^(?:random|fully-random|persistent)$/);
+    } else if (word === "log") this.#log();
+    else return false;
+    return true;
+  }
+
+  #log(): void {
+    this.#action = "-j LOG";
+    while (this.#isNext(/^(?:prefix|level|flags|group|snaplen|queue-threshold)$/)) {
+      const name = this.#next();
+      const value = this.#next();
+      if (name === "prefix") this.#action += ` --log-prefix ${value}`;
+      if (name === "group") this.#action = this.#action.replace("-j LOG", "-j NFLOG");
+    }
+  }
+
+  /** `xt match "tcp"`, `xt target MASQUERADE`, `# xt_comment`: what nft cannot show of iptables' own matches and targets. */
+  #extension(word: string): void {
+    const kind = word === "xt" ? this.#next() : "";
+    const name = unquoted(this.#next()).replace(/^xt_/, "");
+    if (kind === "target" || /^[A-Z]/.test(name)) this.#action = `-j ${name}`;
+    else if (name === "tcp" || name === "udp") this.#opaque.push(`xt_${name}`);
+    else if (name !== "comment") this.#option("-m", name);
+  }
+}
+
+const unquoted = (word: string): string => word.replace(/^"|"$/g, "");
 
 /** `{ 80, 443 }` and `established,related`: separated by commas alone. */
 const members = (value: string): string => value.replaceAll(/[{}\s]/g, "");

@@ -1,5 +1,5 @@
 import { commandLine } from "./command.ts";
-import { type Input, type Parsed, UnparsedLines } from "./fact.ts";
+import { COLORS, ESCAPE, type Input, type Parsed, UnparsedLines } from "./fact.ts";
 import { type Columns, columnsOf, readColumns } from "./iptables-columns.ts";
 import { type Request, requestOf } from "./iptables-command.ts";
 import { type Backend, blankRow, COUNTER, counter, type Family, type Iptables, type IptablesChain, type IptablesRow, Names, WARNING } from "./iptables-row.ts";
@@ -55,8 +55,6 @@ const ZERO = 48;
 const isDigit = (code: number): boolean => code >= ZERO && code <= 57;
 /** `[` and two counters of 64 bits. */
 const MAX_COUNTERS = 48;
-const ESCAPE = String.fromCharCode(27);
-const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
 
 /**
  * Chains that live in just one table, for listings that lost their `*table` line. What kube-proxy, Cilium, Docker, flannel, the CNI plugins and
@@ -149,7 +147,7 @@ export class Reader {
       this.#length = end - start;
       if (from < end) {
         if (coloured) {
-          const plain = text.slice(start, end).replace(COLOURS, "").trim();
+          const plain = text.slice(start, end).replace(COLORS, "").trim();
           if (plain !== "") this.#line(line, plain, 0, plain.length, newline === -1);
         } else this.#line(line, text, from, end, newline === -1);
       }

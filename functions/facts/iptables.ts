@@ -11,7 +11,7 @@ import { listedTwice } from "./iptables-twice.ts";
 import { listing } from "./nft.ts";
 import { inWords } from "./nft-numeric.ts";
 import { isPrompt } from "./paste.ts";
-import { cutAt, isLineCount, takesParts } from "./pipe.ts";
+import { cutAt, isLineCount, takesParts, withoutLineCount } from "./pipe.ts";
 
 export const iptables = defineFact<Iptables>({
   id: "iptables",
@@ -45,7 +45,7 @@ export const iptables = defineFact<Iptables>({
     const request = requestOf(input.argv) ?? requestOf(["iptables-save"]);
     // how many there are says nothing of any, and parts of rules are none
     if (takesParts(input.pipe ?? "")) return new UnparsedLines().with({ chains: [], rows: [], warnings: [], programs: [] });
-    if (isLineCount(input.pipe ?? "")) return new Reader({ ...input, text: input.text.replaceAll(NUMBERS, "") }, request as Request).read();
+    if (isLineCount(input.pipe ?? "")) return new Reader({ ...input, text: withoutLineCount(input.text, input.pipe ?? "") }, request as Request).read();
     if (input.sorted === true) return readSorted(input, request as Request);
     const twice = input.live === true ? undefined : listedTwice(input.text, input.argv, request as Request);
     if (twice === undefined) {
@@ -83,9 +83,6 @@ function readVersion({ text, argv }: Input): Parsed<Iptables> {
   }
   return unparsed.with({ chains: [], rows: [], warnings: [], programs: [], variants });
 }
-
-/** Lines that are nothing but a number. */
-const NUMBERS = /^[ \t]{0,20}\d{1,9}[ \t\r]{0,20}$/gm;
 
 /** The format of views that are nft's listing of the tables that iptables-nft keeps. */
 const NFT = "nft";

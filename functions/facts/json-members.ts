@@ -1,4 +1,5 @@
 import type { UnparsedLines } from "./fact.ts";
+import { parsedJson } from "./json.ts";
 
 /** One member of a JSON object, with the place it stands at. */
 export interface JsonMember {
@@ -64,8 +65,8 @@ export function jsonMembers(text: string, unparsed: UnparsedLines, startLine = 1
       start++;
     }
     const end = endOfValue(text, start);
-    const value = end === -1 ? undefined : parsed(text.slice(start, end));
-    const name = parsed(text.slice(i, nameEnd));
+    const value = end === -1 ? undefined : parsedJson(text.slice(start, end));
+    const name = parsedJson(text.slice(i, nameEnd));
     if (end === -1 || value === undefined || typeof name !== "string") {
       unparsed.add(line, `cut off: ${text.slice(i, i + 200)}`);
       // an object that was cut still shows what it began with
@@ -101,14 +102,6 @@ function newlines(text: string, from: number, to: number): number {
   // a search for the next one could run to the end of the text each time
   for (let at = from; at < to; at++) if (text.charCodeAt(at) === 10) count++;
   return count;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Index behind the string that begins at `start`, or -1. */

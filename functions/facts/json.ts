@@ -26,7 +26,7 @@ export function jsonElements(text: string, unparsed: UnparsedLines): JsonElement
     } else if (code === 123 /* { */) {
       const end = endOfObject(text, position);
       const slice = text.slice(position, end);
-      const value = end === -1 ? undefined : parseObject(slice);
+      const value = end === -1 ? undefined : (parsedJson(slice) as JsonElement["value"] | undefined);
       if (value === undefined) {
         unparsed.add(line, end === -1 ? `cut off: ${text.slice(position, position + 200)}` : slice);
         if (end === -1) return elements;
@@ -47,9 +47,10 @@ export function jsonElements(text: string, unparsed: UnparsedLines): JsonElement
   return elements;
 }
 
-function parseObject(slice: string): Record<string, unknown> | undefined {
+/** The value of a text that is JSON; undefined if it is none, because it was cut, perhaps. */
+export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(slice) as Record<string, unknown>;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
@@ -70,6 +71,9 @@ function endOfObject(text: string, start: number): number {
 
 /** `value` as a string, or undefined. */
 export const asString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+/** `value` as an object; an empty one for anything else. */
+export const asObject = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 /** `value` as a safe integer (decimal strings too), or undefined. */
 export function asInteger(value: unknown): number | undefined {
   const number = typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value;

@@ -269,7 +269,7 @@ function distinct(rows: readonly Message[]): Message[] {
 }
 
 /** One line of any text layout; undefined for a line of another program than the kernel. */
-function fromLine(content: string, minute: string | undefined, journal = false): Draft | undefined {
+function fromLine(content: string, minute: string | undefined, journal: boolean): Draft | undefined {
   const trimmed = content.trimStart();
   let rest = asSyslog(trimmed.slice((PATH_PREFIX.exec(trimmed) ?? NUMBER_PREFIX.exec(trimmed))?.[0].length ?? 0));
   const talos = TALOS.exec(rest);

@@ -1,3 +1,5 @@
+import { parsedJson } from "./json.ts";
+
 /**
  * Objects as `kubectl get … -o json` and `-o yaml` print them, alone or in a list, one document or several. They are read by their indentation, line by line: a
  * text that was cut gives what it has, and each field knows its line.
@@ -106,11 +108,8 @@ const endOf = (text: string): string =>
 function oneLine(text: string): string | undefined {
   const trimmed = text.trim();
   if (!trimmed.startsWith("{") || trimmed.split("\n", 4).length > 3) return undefined;
-  try {
-    return JSON.stringify(JSON.parse(trimmed), null, 4);
-  } catch {
-    return undefined; // cut, or several
-  }
+  const value = parsedJson(trimmed); // none if it was cut, or there are several
+  return value === undefined ? undefined : JSON.stringify(value, null, 4);
 }
 
 function put(object: { line: number; fields: Map<string, KubeField> } | undefined, path: string, line: number, value: string): void {

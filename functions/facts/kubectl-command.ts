@@ -30,7 +30,8 @@ const SHORT: ReadonlyMap<string, string> = new Map([
 /** Other options with a value in the next word, which is put behind a `=`: where it stands alone it looks like a name. */
 const LONG_VALUED = /^--(?:field-selector|sort-by|template|tail|since|since-time|subresource|types|for|chunk-size)$/;
 /** Whom to ask and how says nothing of what is asked. */
-const WHOM = /^--(?:context|cluster|kubeconfig|user|as|as-group|token|request-timeout|cache-dir|certificate-authority|server|v|vmodule)$/;
+const WHOM =
+  /^--(?:context|cluster|kube(?:config|rc)|user(?:name)?|password|as(?:-group|-uid)?|token|request-timeout|cache-dir|certificate-authority|client-(?:certificate|key)|tls-server-name|server|v|vmodule|loglevel|log-flush-frequency|profile(?:-output)?)$/;
 /** What these ask is told by what they name: its place on the line does not matter. */
 const ASKING = /^(?:get|describe|events)$/;
 /** Verbs that other programs have from kubectl. */
@@ -70,6 +71,12 @@ export function plainKubectl(argv: readonly string[]): string[] {
   }
   const kind = named[1]?.replace(/^[^/]{1,200}/, (kinds) => kinds.split(",").map(plainKind).join(","));
   return ["kubectl", verb, ...(kind === undefined ? [] : [kind, ...named.slice(2)]), ...options];
+}
+
+/** What a question in that form names in front of its options: the kind (with a name behind a slash, or several kinds), then names. */
+export function namedWords(argv: readonly string[]): readonly string[] {
+  const options = argv.findIndex((word) => word.startsWith("-"));
+  return argv.slice(2, options === -1 ? argv.length : options);
 }
 
 /** `get --raw /api/v1/namespaces/dns/pods`: what the API answers is what `-o json` shows. */
@@ -123,3 +130,6 @@ function apart(word: string, next: string | undefined, verb: string | undefined)
   }
   return { words, takesNext: false };
 }
+
+/** What `kubectl exec` says beside what the command printed. */
+export const EXEC_REMARK = /^(?:command terminated with exit code \d{1,3}|Defaulted container .{1,2000})$/;

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { bpftoolCall } from "./bpftool.ts";
+import { CONNTRACK_TABLE } from "./conntrack.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand } from "./ip-command.ts";
+import { metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -11,6 +13,7 @@ import { isPrompt } from "./paste.ts";
  *     131066
  *     $ wc -l /proc/net/arp
  *     1025 /proc/net/arp
+ *     node_arp_entries{device="eth0"} 786                               (node_exporter, of each device with one)
  *     $ bpftool map dump id 411 | tail -1
  *     Found 65536 elements
  *     $ iptables-legacy-save | grep -c KUBE-
@@ -34,7 +37,6 @@ const Count = z.object({
 });
 const LineCount = z.object({ rows: z.array(Count) });
 
-const TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
 /** All neighbours of IPv4, below a headline. */
 const ARP = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/arp$/;
 const NUMBER = /^(\d{1,9})(?: \/\S{1,80})?$/;
@@ -71,10 +73,15 @@ export const lineCount = defineFact({
   recognize(argv, _, pipe = ""): View | undefined {
     const [program = "", ...rest] = argv;
     const last = rest.at(-1) ?? "";
-    if ((program === "cat" && rest.length === 1 && TABLE.test(last)) || (program === "wc" && rest[0] === "-l" && rest.length === 2 && TABLE.test(last)))
+    if (
+      (program === "cat" && rest.length === 1 && CONNTRACK_TABLE.test(last)) ||
+      (program === "wc" && rest[0] === "-l" && rest.length === 2 && CONNTRACK_TABLE.test(last))
+    )
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     if ((program === "cat" || (program === "wc" && rest[0] === "-l")) && rest.length === (program === "wc" ? 2 : 1) && ARP.test(last))
       return { format: "neighbors ipv4 headline", complete: false, scope: "ipv4", rank: 1 };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return metrics;
     if (program === "conntrack" && rest.some((word) => word === "-L" || word === "--dump"))
       return { format: "connections", complete: false, scope: "connections", rank: 1 };
     const backend = SAVE.exec(program)?.[1];
@@ -106,6 +113,7 @@ export const lineCount = defineFact({
   schema: LineCount,
   parse({ text, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
+    if (view.format === "metrics") return unparsed.with({ rows: arpEntries(text) });
     const [shown, ...about] = view.format.split(" ") as ["connections" | "neighbors" | "elements" | "rules" | "copies", ...string[]];
     const single = shown === "rules" || shown === "copies" ? singleIn(pipe) : undefined;
     const of = single === undefined ? shown : "copies";
@@ -141,6 +149,18 @@ export const lineCount = defineFact({
   },
   whole: () => false,
 });
+
+/** The entries of all devices, as node_exporter counts the lines of /proc/net/arp; of a device that stands there twice the later number. */
+function arpEntries(text: string): z.infer<typeof Count>[] {
+  const devices = new Map<string, { line: number; count: number }>();
+  const counts = metricsAs(text, ({ name, labels, value }) => (name === "arp_entries" ? `${value} ${labels["device"] ?? ""}` : undefined)).split("\n");
+  for (const [i, content] of counts.entries()) {
+    const [count = "", device = ""] = content.split(" ");
+    if (count !== "") devices.set(device, { line: i + 1, count: Number(count) });
+  }
+  const [first, ...others] = devices.values();
+  return first === undefined ? [] : [{ line: first.line, of: "neighbors", family: "ipv4", count: others.reduce((sum, { count }) => sum + count, first.count) }];
+}
 
 /** The comment that somebody searched for, if it is one of those that stand once, or a few times. */
 function singleIn(pipe: string): string | undefined {

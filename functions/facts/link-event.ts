@@ -102,8 +102,10 @@ export const linkEvent = defineDerivedFact({
     const rows: (Event & Row)[] = [];
     // seconds by the kernel's clock, to compare two lines of one log
     const times = new Map<Event, number | undefined>();
-    const booted = values["kernel-log"]?.rows.findLast(({ message }) => message.startsWith("Linux version "))?.age;
-    const uptime = booted ?? values["kernel-log"]?.clocks?.[0]?.uptime;
+    const start = values["kernel-log"]?.rows.findLast(({ message }) => message.startsWith("Linux version "));
+    // where nobody knows when the log was read, its first line tells how long ago the start was to the others
+    const began = start?.time === undefined || start.age !== undefined ? undefined : epochOf(start.time, 0);
+    const uptime = start?.age ?? values["kernel-log"]?.clocks?.[0]?.uptime;
     const starting = new Set<Event>();
     for (const entry of values["kernel-log"]?.rows ?? []) {
       const { message, age, seconds, time } = entry;
@@ -112,7 +114,8 @@ export const linkEvent = defineDerivedFact({
       const row = { ...placed(entry), ...found, ...(age === undefined ? {} : { age }) };
       rows.push(row);
       times.set(row, seconds ?? (time === undefined ? undefined : epochOf(time, 0)));
-      if (seconds === undefined ? uptime !== undefined && age !== undefined && Math.abs(uptime - age) < START : seconds < START) starting.add(row);
+      const since = seconds ?? (uptime !== undefined && age !== undefined ? Math.abs(uptime - age) : (times.get(row) ?? Number.NaN) - (began ?? Number.NaN));
+      if (since >= 0 && since < START) starting.add(row);
     }
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));

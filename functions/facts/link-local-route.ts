@@ -14,8 +14,14 @@ const LinkLocalRoute = z.object({
       line: z.int(),
       interface: z.string(),
       metric: z.int().optional(),
+      /** Who made it ("dhcp"); left out where the listing does not tell. */
+      protocol: z.string().optional(),
+      /** What goes this way has a link-local address of the interface itself, not one of the host. */
+      ownSource: z.boolean(),
     }),
   ),
+  /** Metrics of the routes that reject such packets ("unreachable"). */
+  rejected: z.array(z.object({ line: z.int(), metric: z.int().optional() })),
   /** What the kernel answered when it was asked for the route to such an address. */
   answers: z.array(
     z.object({
@@ -47,15 +53,29 @@ export const linkLocalRoute = defineDerivedFact<LinkLocalRoute>({
   schema: LinkLocalRoute,
   derive(values, whole) {
     const { route, "route-search": search, "route-answer": answer } = values as Sources;
-    const rows = (route?.rows ?? []).filter((row) => row.family === "ipv4" && row.type === "unicast" && row.prefix === PREFIX);
+    // other tables are asked by rules of their own
+    const all = (route?.rows ?? []).filter((row) => row.family === "ipv4" && row.prefix === PREFIX && row.table === "main");
+    const rows = all.filter((row) => row.type === "unicast");
     // of two or three characters other lines have some too, and none of these lacks them
     const looked = (search?.rows ?? []).filter(({ pattern }) => pattern.length > 1 && PREFIX.startsWith(pattern));
     const first = route?.rows[0];
     const complete = whole.has("route") && first !== undefined ? [placed(first)] : looked.map((row) => placed(row));
     return {
       rows: rows.flatMap((row) =>
-        row.interface === undefined ? [] : [{ ...placed(row), interface: row.interface, ...(row.metric === undefined ? {} : { metric: row.metric }) }],
+        row.interface === undefined
+          ? []
+          : [
+              {
+                ...placed(row),
+                interface: row.interface,
+                ownSource: row.source !== undefined && within(row.source, PREFIX),
+                ...present({ metric: row.metric, protocol: row.protocol }),
+              },
+            ],
       ),
+      rejected: all
+        .filter((row) => ["unreachable", "blackhole", "prohibit"].includes(row.type))
+        .map((row) => ({ ...placed(row), ...present({ metric: row.metric }) })),
       answers: (answer?.rows ?? []).flatMap((row) =>
         row.from !== undefined || !within(row.destination, PREFIX)
           ? []

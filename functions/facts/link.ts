@@ -4,8 +4,9 @@ import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type Vie
 import { readIfconfig } from "./ifconfig.ts";
 import { ipCommand } from "./ip-command.ts";
 import { type LinkText, readLinkText, split } from "./ip-link-text.ts";
-import { asInteger, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
+import { asInteger, asObject, asString, asStrings, type JsonElement, jsonElements } from "./json.ts";
 import { readMac } from "./mask.ts";
+import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -113,6 +114,10 @@ export type Link = z.infer<typeof Link>;
 type Links = z.infer<typeof Links>;
 type Statistics = z.infer<typeof Statistics>;
 
+// grep and head put the path in front; networkctl: IDX LINK TYPE OPERATIONAL SETUP
+const SYSFS = /^(?:\/host)?\/sys\/class\/net\/([\w.@*-]{1,15})\/(flags|operstate)$/;
+const SYSFS_LINE = /^(?:\/host)?\/sys\/class\/net\/([\w.@-]{1,15})\/(flags|operstate):(\w{1,16})$/;
+const NETWORKCTL = /^(?:[●*] )?\d{1,6} ([^\s…]{1,15}) [a-z-]{1,20} ([a-z-]{2,20}) [a-z-]{4,20}$/u;
 const PROC_NET_DEV = /^\/proc\/(?:(?:\d{1,10}|self)\/)?net\/dev$/;
 
 export const link = defineFact({
@@ -127,9 +132,15 @@ export const link = defineFact({
       if (others.length > 1 || hasOption(others, "-s")) return undefined;
       return { format: "ifconfig", complete: others.length === 0 && argv.some((word) => /^-v?a/.test(word)), scope: others.join(" "), rank: 1 };
     }
+    if (argv[0] === "networkctl") return isList(argv) ? { format: "networkctl", complete: false, scope: argv.join(" "), rank: 0, hint: true } : undefined;
+    const files = stateFiles(argv);
+    if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0, hint: true };
+    const metrics = metricsView(argv, "metrics");
+    if (metrics !== undefined) return { ...metrics, hint: true };
     if (argv[0] === "netstat") return isInterfaceTable(argv) ? { format: "netstat", complete: false, scope: "", rank: 0 } : undefined;
     // The file has the counters alone.
-    if (argv[0] === "cat" && argv.length === 2 && PROC_NET_DEV.test(argv[1] ?? "")) return { format: "proc", complete: false, scope: "", rank: 0 };
+    const shows = (argv[0] === "cat" && argv.length === 2) || (argv[0] === "grep" && argv.length >= 3 && !/^-\w*[cln]/.test(argv[1] ?? ""));
+    if (shows && PROC_NET_DEV.test(argv.at(-1) ?? "")) return { format: "proc", complete: false, scope: "", rank: 0 };
     const command = ipCommand(argv);
     if (command === undefined || (command.object !== "link" && command.object !== "address")) return undefined;
     // `ip addr` of one family leaves out interfaces and hardware addresses, `-br` and `-o` leave out the flags.
@@ -149,6 +160,9 @@ export const link = defineFact({
     if (view.format === "json") for (const element of jsonElements(withoutPrompts(text), unparsed)) fromJson(links, element, unparsed);
     else if (view.format === "brief") readBrief(links, text, unparsed);
     else if (view.format === "states") readStates(links, text);
+    else if (view.format === "networkctl") readNetworkctl(links, text);
+    else if (view.format === "sysfs") readStateFiles(links, text, view.scope);
+    else if (view.format === "metrics") readStateFiles(links, metricsAs(text, stateLine), "");
     else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
     else if (view.format === "netstat") fromNetstat(links, text, unparsed);
@@ -158,6 +172,9 @@ export const link = defineFact({
       for (const row of shownLinks.links) fromText(links, row, unparsed);
       for (const { interface: name, details } of shownLinks.headless) fromDetails(links, name, details);
     }
+    // only its ports were asked for, and a brief list does not repeat whose they are
+    const master = /(?:^| )master ([^\s/]{1,15})(?: |$)/.exec(view.scope)?.[1];
+    if (master !== undefined) for (const row of links.rows) row.master ??= master;
     return unparsed.with({ ...links, statistics: withinPaste(links.statistics) });
   },
   merge(parts) {
@@ -252,8 +269,6 @@ function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
 
 const shown = (flags: readonly string[]) => ({ up: flags.includes("UP"), carrier: flags.includes("LOWER_UP") });
 
-type Json = Record<string, unknown>;
-const asObject = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {});
 /** Bridge options are numbers or, in newer versions, booleans. */
 const asFlag = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : typeof value === "number" ? value !== 0 : undefined);
 
@@ -414,14 +429,65 @@ function readBrief(links: Links, text: string, unparsed: UnparsedLines): void {
 }
 
 /**
- * `cni0             UP             10.244.1.1/24`: of the flags only the state tells, and only of what works: DOWN is what is switched off, and what has no carrier. The addresses
- * are another fact's.
+ * `cni0             UP             10.244.1.1/24`: of the flags only the state tells, and only of what works: DOWN is what is switched off, and what has no carrier. (A
+ * tunnel always has one.) The addresses are another fact's.
  */
 function readStates(links: Links, text: string): void {
   for (const { line, text: content } of lines(text)) {
     const [name, state, address] = content.trim().split(/\s+/, 3) as [string, string?, string?];
-    if ((state === "UP" || state === "UNKNOWN") && (address === undefined || /^[0-9a-f.:]{2,39}(?:\/\d{1,3})?$/.test(address)))
-      links.rows.push({ line, ...split(name), flags: [], up: true, carrier: true, state });
+    if (address !== undefined && !/^[0-9a-f.:]{2,39}(?:\/\d{1,3})?$/.test(address)) continue;
+    if (state === "DOWN" && TUNNEL.test(name)) links.rows.push(shownBy(line, name, false, state));
+    else if (state === "UP" || state === "UNKNOWN") links.rows.push({ line, ...split(name), flags: [], up: true, carrier: true, state });
+  }
+}
+
+/** Tunnels that CNIs make: their state is UNKNOWN as long as they are switched on. */
+const TUNNEL = /^(?:flannel(?:-v6)?\.\d{1,8}|vxlan(?:-v6)?\.calico|cilium_(?:vxlan|geneve))$/;
+const shownBy = (line: number, name: string, up: boolean, state: string): Link => ({ line, interface: name, flags: [], up, carrier: up, state });
+
+/** The files of /sys with the flag UP and the state of interfaces, if cat, grep, head or tail reads nothing else. */
+function stateFiles(argv: readonly string[]): string[] | undefined {
+  const words = argv.slice(1).filter((word) => !word.startsWith("-") && !/^(?:[.^$]|'')?$/.test(word));
+  return /^(?:cat|e?grep|head|tail)$/.test(argv[0] ?? "") && words.length > 0 && words.every((word) => SYSFS.test(word)) ? words : undefined;
+}
+
+/**
+ * `/sys/class/net/flannel.1/flags:0x1002`: without bit 0 it is switched off. `…/operstate:up` (or `unknown`, of tunnels) tells what works; `down` may be a want of
+ * carrier alone, and of what is switched on the flags do not tell that.
+ */
+function readStateFiles(links: Links, text: string, scope: string): void {
+  const only = SYSFS.exec(scope);
+  const seen = new Set<string>();
+  const add = (row: Link): void => {
+    if (!seen.has(row.interface)) links.rows.push(row);
+    seen.add(row.interface);
+  };
+  for (const { line, text: content } of lines(text)) {
+    const [, name, file, value = content.trim()] = SYSFS_LINE.exec(content.trim()) ?? only ?? [];
+    if (name === undefined || name.includes("*")) continue;
+    if (file === "operstate" && value === "down" && TUNNEL.test(name)) add(shownBy(line, name, false, "DOWN"));
+    else if (file === "operstate" && (value === "up" || value === "unknown")) add(shownBy(line, name, true, value.toUpperCase()));
+    else if (file === "flags" && /^0x[0-9a-f]{1,8}$/.test(value) && Number(value) % 2 === 0) add(shownBy(line, name, false, "DOWN"));
+  }
+}
+
+/** `node_network_flags{device="eth0"} 4099` and `node_network_info{adminstate="up",device="eth0",operstate="up",…} 1` of node_exporter, as grep of the kernel's files says it. */
+function stateLine({ name, labels, value }: Metric): string | undefined {
+  const { device, adminstate, operstate } = labels;
+  if (device === undefined || (name !== "network_flags" && name !== "network_info")) return undefined;
+  const flags = name === "network_flags" ? value : adminstate === "down" ? 0 : undefined;
+  return `/sys/class/net/${device}/${flags === undefined ? `operstate:${operstate ?? ""}` : `flags:0x${flags.toString(16)}`}`;
+}
+
+const isList = (argv: readonly string[]): boolean => argv.slice(1).every((word) => word.startsWith("-") || word === "list");
+
+/** `  4 flannel.1 vxlan off unmanaged`: "off" is what is switched off, "no-carrier" what lacks a carrier; anything else works. */
+function readNetworkctl(links: Links, text: string): void {
+  for (const { line, text: content } of lines(text)) {
+    const [, name, operational = ""] = NETWORKCTL.exec(content.trim().replace(/\s+/g, " ")) ?? [];
+    if (name === undefined) continue;
+    if (operational === "off") links.rows.push(shownBy(line, name, false, "DOWN"));
+    else if (/^(?:carrier|degraded|enslaved|routable|degraded-carrier)$/.test(operational)) links.rows.push(shownBy(line, name, true, "UP"));
   }
 }
 

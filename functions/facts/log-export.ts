@@ -26,10 +26,10 @@ export function storedLines(pasted: string, unparsed: UnparsedLines): JsonElemen
   return printed.some((line) => line.startsWith("timestamp: ")) ? ofYaml(printed) : ofLines(printed, unparsed);
 }
 
-function stored(line: number, said: string, time: unknown, name: unknown, rest: object = {}): JsonElement {
+function stored(line: number, said: string, time: unknown, name: unknown): JsonElement {
   // a garbled number may be no time
   const at = typeof time !== "number" ? time : Math.abs(time) <= 8.64e15 ? new Date(time).toISOString() : undefined;
-  return { line, text: said, value: { ...rest, "@timestamp": at, log: said, kubernetes: { container_name: name } } };
+  return { line, text: said, value: { "@timestamp": at, log: said, kubernetes: { container_name: name } } };
 }
 
 function ofJson(text: string, unparsed: UnparsedLines): JsonElement[] {

@@ -83,8 +83,8 @@ function utc(year: number, month: number, ...rest: [...(string | undefined)[], n
 const AN_HOUR = 3600;
 /** Times without a year that are further apart have a turn of the year between them. */
 const HALF_A_YEAR = 182 * DAY;
-/** Any moment will do to compare times without a year with each other; this year has a 29 February. */
-const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
+/** Any moment will do to compare times without a year with each other (those with one are not compared with them); this year has a 29 February. */
+export const SOME_YEAR_END = Date.UTC(2024, 11, 31, 23, 59, 59) / 1000;
 
 /**
  * Gives rows that have a time and no age their age: seconds between the time and `startedAt`, to the millisecond; a result below zero counts as 0,

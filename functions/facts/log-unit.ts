@@ -1,4 +1,4 @@
-import { optionValue } from "./command.ts";
+import { baseName, optionValue } from "./command.ts";
 
 /** The names under which logs know one program. What is not listed keeps its name. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -24,8 +24,6 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** The name of a host in front of a log line, or what a person put in its place (`[Redacted]`, `<hostname>`, `***`), as the source of a regular expression. */
 export const HOST = String.raw`(?:[\w.-]{1,255}|\[(?:[Rr]edacted|REDACTED|[Mm]asked|[Hh]idden|[Hh]ost(?:name)?)\]|<[\w .-]{0,20}(?:[Hh]ost|HOST|[Nn]ode|NODE|[Rr]edact|REDACT|[Ss]erver)[\w .-]{0,20}>|\*{2,40})`;
-
-export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** The one name of a program: "kubelet.service" → "kubelet", "kube-dns" → "coredns". */
 export function unitOf(name: string): string {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { TUNNEL_OF_FLANNEL } from "./former-cni.ts";
 import { overlap, rangeOf } from "./ip-range.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
@@ -85,7 +86,7 @@ export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
       });
     }
     const others = links.some((row) => OTHERS.test(row.interface));
-    const off = values.process !== undefined || others || !whole.has("link") ? [] : links.filter((row) => !row.up && FLANNEL.test(row.interface));
+    const off = values.process !== undefined || others || !whole.has("link") ? [] : links.filter((row) => !row.up && TUNNEL_OF_FLANNEL.test(row.interface));
     return {
       rows: rows.length > 0 ? rows : [...unnoticed(values, whole), ...notFound(values, whole)].slice(0, 1),
       off: refused.length > 0 ? refused : off.map((row) => ({ ...placed(row), interface: row.interface })),
@@ -120,7 +121,6 @@ function needsNoTunnel(bridge: Link, { link, route }: Sources): boolean {
   return peers.length > 0 && peers.every((row) => direct(row.interface));
 }
 
-const FLANNEL = /^flannel(?:-v6)?\.\d{1,8}$/;
 /** Devices of the other CNIs. */
 const OTHERS = /^(?:cali[0-9a-f]{11}|vxlan\.calico|tunl0|cilium_|lxc|weave|datapath|kube-bridge|antrea-|ovn|eni[0-9a-f]{11}|azv)/;
 
@@ -160,7 +160,7 @@ const TUNNELLED: ReadonlySet<number> = new Set([1450, 8950, 8951, 1410]);
 /** The same where no list of devices was seen, but somebody asked for flannel's and it was not found. No other device leads to pods of other nodes. */
 function notFound({ route, "flannel-env": envs, "absent-device": absent }: Sources, whole: ReadonlySet<string>): Lost[] {
   const [env] = envs?.rows ?? [];
-  const asked = absent?.rows.find((row) => FLANNEL.test(row.interface));
+  const asked = absent?.rows.find((row) => TUNNEL_OF_FLANNEL.test(row.interface));
   if (env?.network === undefined || asked === undefined || !TUNNELLED.has(env.mtu ?? 0) || !whole.has("route")) return [];
   const pods = rangeOf(env.network);
   const inside = (route?.rows ?? []).filter((row) => {

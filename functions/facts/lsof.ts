@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasLetter } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { isLineCount } from "./pipe.ts";
+import { countsEqual, isLineCount } from "./pipe.ts";
 
 /**
  * Programs and how many TCP sockets they hold, as lsof lists them.
@@ -47,7 +47,6 @@ const DESCRIPTOR = /\s(\d{1,9})[urwW-]?\s{1,12}(?:sock|IPv[46])\s/;
 /** `… | awk '{print $10}' | sort | uniq -c`: "3911 (CLOSE_WAIT)", and what else stood in that column. */
 const COUNTED_STATE = /^(\d{1,9}) \(?([A-Z][A-Z\d_]{2,15})\)?$/;
 const COUNTED_OTHER = /^\d{1,9}(?: \S{1,300})?$/;
-const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 const MAX_HOLDERS = 10_000;
 /** More connections than this prove nothing more. */
 const MAX_CONNECTIONS = 10_000;
@@ -70,7 +69,7 @@ export const lsof = defineFact({
     const connections: z.infer<typeof Connection>[] = [];
     // asked for all files, lsof names those of a program once for each of its threads
     const counted = isLineCount(pipe) && /CLOSE_WAIT/i.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
-    const counting = COUNTING.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
+    const counting = countsEqual(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       if (counting && COUNTED_OTHER.test(content)) {

@@ -50,8 +50,10 @@ const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/stat\
 const HEADER = /^entries\s+allocs\s+destroys(?:\s+[a-z_]{3,24}){3,16}$/;
 const ROW = /^[0-9a-f]{8}(?:\s+[0-9a-f]{8}){5,16}$/;
 // lnstat: names cut into columns of bars
-const BARS = /^(?:[a-z_ ]{1,24}\|){4,40}$/;
-const BAR_VALUES = /^(?: {0,24}\d{1,20} {0,8}\|){4,40}$/;
+const BARS = /^(?:[a-z_ ]{1,24}\|){1,40}$/;
+const BAR_VALUES = /^(?: {0,24}\d{1,20} {0,8}\|){1,40}$/;
+/** All but `-j` (JSON) and `-d` (which files there are). */
+const OPTION = /^(?:-[fciskw]\S{0,200}|--(?:file|count|interval|subject|width|keys)(?:=\S{1,200})?)$/;
 
 export const neighborStats = defineFact({
   id: "neighbor-stats",
@@ -65,9 +67,9 @@ export const neighborStats = defineFact({
     if (program === "lnstat") {
       const file = optionValue(argv, "-f", "--file");
       const family = file === "arp_cache" ? "ipv4" : file === "ndisc_cache" ? "ipv6" : undefined;
-      // one count, all of its fields
-      const whole = rest.every((word, i) => word === "-f" || word === file || (word === "-c" && rest[i + 1] === "1") || (word === "1" && rest[i - 1] === "-c"));
-      return family === undefined || !whole ? undefined : { format: "lnstat", complete: true, scope: family, rank: 1 };
+      const known = rest.every((word, i) => OPTION.test(word) || /^-[fcisw]$|^-k$|^--(?:file|count|interval|subject|width|keys)$/.test(rest[i - 1] ?? ""));
+      if (family === undefined || !known) return undefined;
+      return { format: "lnstat", complete: !rest.some((word) => /^(?:-k|--keys)/.test(word)), scope: family, rank: 1 };
     }
     const files = rest.filter((word) => FILE.test(word));
     if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;
@@ -75,9 +77,11 @@ export const neighborStats = defineFact({
     return { format: "proc", complete: program === "cat" && files.length === rest.length, scope: families.join(" "), rank: 2 };
   },
   schema: NeighborStats,
-  parse({ text, view }) {
+  parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: Table[] = [];
+    const seconds = Number(optionValue(argv, "-i", "--interval") ?? INTERVAL) || INTERVAL;
+    const once = (optionValue(argv, "-c", "--count") ?? "1") === "1";
     const families = view.scope.split(" ") as Table["family"][];
     let header: string[] = [];
     let bars: string[] = [];
@@ -103,9 +107,13 @@ export const neighborStats = defineFact({
           .split("|")
           .slice(0, -1)
           .map((word) => counterOf(word.trim()));
-        table = { line, family: families[0] ?? "ipv4", entries: 0, failed: 0, forcedCollections: 0 };
-        add(table, bars.map(nameOfBar), values);
-        rows.push(table);
+        const sample: Table = { line, family: families[0] ?? "ipv4", entries: 0, failed: 0, forcedCollections: 0 };
+        add(sample, bars.map(nameOfBar), values);
+        // the first line tells of all time, each further one of a second of the interval before it
+        if (once || table === undefined) {
+          table = sample;
+          rows.push(table);
+        } else grow(table, sample, seconds);
         named = true;
       } else if (view.format === "lnstat" && BARS.test(raw)) {
         const cells = raw
@@ -132,6 +140,19 @@ function add(table: Table, header: readonly string[], values: readonly number[])
     if (name === "entries") table.entries = value;
     else if (name !== undefined) table[name] = (table[name] ?? 0) + value;
   });
+}
+
+/** Seconds between two lines of lnstat where the command does not say. */
+const INTERVAL = 2;
+
+/** Adds to `table` what one further line of lnstat tells. */
+function grow(table: Table, sample: Table, seconds: number): void {
+  table.line = sample.line;
+  table.entries = sample.entries;
+  for (const counter of GROWING) {
+    const more = sample[counter];
+    if (more !== undefined) table[`${counter}Delta`] = (table[`${counter}Delta`] ?? 0) + more * seconds;
+  }
 }
 
 const GROWING = ["failed", "forcedCollections", "unresolvedDiscards", "tableFulls"] as const;

@@ -46,9 +46,10 @@ const OVERFLOW = /(?:^|\b)neighbou?r table overflow/i;
 export const neighborTable = defineDerivedFact({
   id: "neighbor-table",
   title: "How full the neighbour tables are",
-  from: ["neighbor", "sysctl", "kernel-log", "line-count"],
-  optional: ["line-count"],
-  inPart: ["line-count"],
+  // the rule reads the counters itself: named here, so that they alone are enough to be judged
+  from: ["neighbor", "sysctl", "kernel-log", "line-count", "neighbor-stats"],
+  optional: ["line-count", "neighbor-stats"],
+  inPart: ["line-count", "neighbor-stats"],
   schema: NeighborTable,
   derive(values: Sources, wholeOf) {
     const complaints: Complaint[] = [];

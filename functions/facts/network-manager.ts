@@ -112,5 +112,8 @@ export const networkManager = defineFact({
       versions: best.flatMap((part) => part.value.versions).slice(0, 1),
     };
   },
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === "devices"),
+  // where all its files were looked for and none says anything, it is not there, and has no devices
+  whole: (parts) =>
+    parts.some((part) => part.complete && part.view.scope === "devices") ||
+    (parts.some((part) => part.complete && part.view.scope === "settings") && parts.every(({ value }) => value.settings.length === 0)),
 });

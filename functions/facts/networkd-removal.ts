@@ -46,6 +46,7 @@ interface Sources {
   readonly "manual-restart"?: { rows: readonly (Row & { unit: string })[] };
   readonly "rule-removal"?: { rows: readonly (Row & { priority: number; spec: string })[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
+  readonly "cluster-pod"?: { rows: readonly { address?: string; own?: boolean; status: string }[] };
 }
 
 // 247 and 248 wrote neither source nor state, and for "from anywhere" 0.0.0.0/0; 249 wrote the source in brackets, later ones before the noun, and there the state
@@ -69,8 +70,8 @@ const ONE_ADDRESS = /\b(?:from|to) [\d.:a-f]{2,39}(?:\/(?:32|128))?(?!\S)/;
 export const networkdRemoval = defineDerivedFact({
   id: "networkd-removal",
   title: "Rules and routes of others that systemd-networkd removed",
-  from: ["agent-log", "rule", "route", "rule-removal", "manual-restart"],
-  optional: ["agent-log", "route", "rule-removal", "manual-restart"],
+  from: ["agent-log", "rule", "route", "rule-removal", "manual-restart", "cluster-pod"],
+  optional: ["agent-log", "route", "rule-removal", "manual-restart", "cluster-pod"],
   schema: NetworkdRemoval,
   derive(values: Sources, whole) {
     const rows: Removal[] = [];
@@ -84,7 +85,7 @@ export const networkdRemoval = defineDerivedFact({
       // one of its kind shows that the agent works again: the pod of this one may be gone since
       const there =
         removed.kind === "rule"
-          ? rules.some((row) => row.priority === removed.priority)
+          ? rules.some((row) => row.priority === removed.priority) && !needed(removed.prefix, values)
           : routes.some((row) => (DEVICES.test(removed.interface ?? "") ? kindOf(row.interface) === kindOf(removed.interface) : row.prefix === removed.prefix));
       // that it is not there, only all of them tell
       if (!there && whole.has(removed.kind)) rows.push({ ...placed(entry), ...removed, ...present({ age: entry.age }) });
@@ -103,6 +104,14 @@ export const networkdRemoval = defineDerivedFact({
     return { rows, watched: [...watched, ...gone], ways, restarts };
   },
 });
+
+/** True of the address of a pod that is there still, by its route or the cluster's list, and to which no rule leads now. */
+function needed(prefix = "", { rule, route, "cluster-pod": pods }: Sources): boolean {
+  const address = /^([\d.]{7,15})(?:\/32)?$/.exec(prefix)?.[1];
+  if (address === undefined || (rule?.rows ?? []).some((row) => row.to === `${address}/32`)) return false;
+  const routed = (route?.rows ?? []).some((row) => row.prefix === `${address}/32` && DEVICES.test(row.interface ?? ""));
+  return routed || (pods?.rows ?? []).some((row) => row.address === address && row.own === true && row.status === "Running");
+}
 
 /** True of a route that networkd does not make itself, and without which packets go another way. */
 function isOfOthers(row: Route, routes: readonly Route[]): boolean {

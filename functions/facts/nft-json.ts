@@ -1,5 +1,5 @@
 import type { UnparsedLines } from "./fact.ts";
-import { asInteger, asString, jsonElements } from "./json.ts";
+import { asInteger, asObject, asString, jsonElements } from "./json.ts";
 import { inWords } from "./nft-numeric.ts";
 import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
 import { withoutPrompts } from "./paste.ts";
@@ -53,7 +53,6 @@ function elementsOf(text: string): string {
   return wrapper[0].replace(/[^\n]/g, "") + (/\]\s*\}$/.test(behind.slice(-4096)) ? behind.slice(0, -1) : behind);
 }
 
-const asObject = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
 const asArray = (value: unknown): unknown[] => (Array.isArray(value) ? value : value === undefined || value === null ? [] : [value]);
 
 function hookOf(chain: Json) {

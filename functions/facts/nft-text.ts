@@ -1,4 +1,4 @@
-import type { UnparsedLines } from "./fact.ts";
+import { COLORS, ESCAPE, type UnparsedLines } from "./fact.ts";
 import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftChain, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
@@ -152,9 +152,6 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
   }
 }
 
-const ESCAPE = String.fromCharCode(27);
-const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;?]{0,16}[A-Za-z]`, "g");
-
 /** The lines of a text that are not blank, uncut: sets stand in one line however long. `ended`: with a newline; `flush`: no blank stands in front. */
 function* trimmedLines(text: string): Generator<{ line: number; text: string; ended: boolean; flush: boolean }> {
   const coloured = text.includes(ESCAPE);
@@ -163,13 +160,14 @@ function* trimmedLines(text: string): Generator<{ line: number; text: string; en
     const newline = text.indexOf("\n", start);
     const end = newline === -1 ? text.length : newline;
     line++;
-    const content = (coloured ? text.slice(start, end).replace(COLOURS, "") : text.slice(start, end)).trim();
+    const content = (coloured ? text.slice(start, end).replace(COLORS, "") : text.slice(start, end)).trim();
     if (content !== "") yield { line, text: content, ended: newline !== -1, flush: !/^\s/.test(text.slice(start, start + 1)) };
     start = end + 1;
   }
 }
 
-const bare = (name: string): string => (name.startsWith('"') ? name.slice(1, -1) : name);
+/** A name without its quotes. */
+export const bare = (name: string): string => (name.startsWith('"') ? name.slice(1, -1) : name);
 
 function hookOf(content: string) {
   const [, type, hook, devices, priority, policy] = HOOK.exec(content) as unknown as [string, string, string, string?, string?, string?];

@@ -97,7 +97,8 @@ function translatedOf(sources: Sources): NodePorts["translated"] {
       row.protocol === "tcp" &&
       row.state === "SYN_SENT" &&
       row.unreplied &&
-      own.has(row.replyDestination) &&
+      // who keeps its address and gets another port is the node itself
+      (own.has(row.replyDestination) || row.source === row.replyDestination) &&
       row.sourcePort !== undefined &&
       row.replyDestinationPort !== row.sourcePort,
   );

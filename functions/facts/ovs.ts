@@ -3,6 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { cells, csvRecords, type DatabaseRecord, jsonRecords, listRecords, tableRecords, unquoted } from "./ovs-database.ts";
 import { combine, ranked } from "./parts.ts";
+import { placed } from "./placed.ts";
 
 /**
  * Open vSwitch: bridges, their ports and interfaces, bonds and their members.
@@ -25,7 +26,7 @@ const Port = z.object({
   bridge: z.string().optional(),
   /** VLAN of an access port. */
   tag: z.int().optional(),
-  /** It has more than one interface, or a bond mode. */
+  /** It has more than one interface, or one of the system's by another name, or a bond mode. */
   bond: z.boolean(),
   uuid: z.string().optional(),
   interfaceUuids: z.array(z.string()).optional(),
@@ -103,6 +104,7 @@ export const ovs = defineFact({
     const complete = (count: number): boolean => words.length === count;
     if (argv[0] === "ovs-appctl" && words[0] === "bond/show") return { format: "bond/show", complete: complete(1), scope: words.join(" "), rank: 3 };
     if (argv[0] === "ovs-appctl" && words[0] === "bond/list") return { format: "bond/list", complete: complete(1), scope: "bond/list", rank: 2 };
+    if (argv[0] === "ovs-appctl" && words[0] === "lacp/show") return { format: "lacp/show", complete: false, scope: words.join(" "), rank: 2 };
     if (argv[0] !== "ovs-vsctl" || holdsSeveral(argv) || argv.includes("--oneline")) return undefined;
     if (words[0] === "show") return { format: "show", complete: complete(1), scope: "show", rank: 4 };
     // of one bridge: the names of its ports, or of the interfaces in them
@@ -120,11 +122,12 @@ export const ovs = defineFact({
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const value: Ovs = { bridges: [], ports: [], interfaces: [], bonds: [], members: [] };
-    const end = view.format.startsWith("bond/") ? -1 : text.search(BONDS_BEHIND);
+    const end = /^(?:bond|lacp)\//.test(view.format) ? -1 : text.search(BONDS_BEHIND);
     const own = end === -1 ? text : text.slice(0, end);
     if (view.format === "show") readShow(own, value, unparsed);
     else if (view.format === "bond/show") readBondShow(own, argv, value, unparsed);
     else if (view.format === "bond/list") readBondList(own, value, unparsed);
+    else if (view.format === "lacp/show") readLacpShow(own, value);
     else if (view.format === "list-ports" || view.format === "list-ifaces") readNames(own, view, value, unparsed);
     else {
       const table = tableOf(view.scope.split(" ")[0]) ?? "Port";
@@ -236,7 +239,9 @@ function readShow(text: string, value: Ovs, unparsed: UnparsedLines): void {
     } else if (!UUID.test(content) && !isPromptLine(content)) unparsed.add(line, raw);
   }
   for (const [bond, interfaces] of members) {
-    if (interfaces.length < 2) continue;
+    // a bond that has lost all members but one still goes by its own name
+    const last = interfaces.length === 1 && interfaces[0]?.interface !== bond.name && (interfaces[0]?.type ?? "system") === "system";
+    if (interfaces.length < 2 && !last) continue;
     bond.bond = true;
     value.bonds.push({ line: bond.line, name: bond.name });
     for (const row of interfaces) value.members.push({ line: row.line, bond: bond.name, interface: row.interface });
@@ -294,6 +299,20 @@ function readBondList(text: string, value: Ovs, unparsed: UnparsedLines): void {
     } else if (!LIST_HEADING.test(content) && !isPromptLine(content)) unparsed.add(line, content);
   }
 }
+
+/** `ovs-appctl lacp/show`: the bonds that negotiate, with their members. All else is about the partner. */
+function readLacpShow(text: string, value: Ovs): void {
+  let bond: string | undefined;
+  for (const { line, text: content } of lines(text)) {
+    const heading = BOND_HEADING.exec(content.trim())?.[1];
+    const member = LACP_MEMBER.exec(content.trim())?.[1];
+    if (heading !== undefined) {
+      bond = heading;
+      value.bonds.push({ line, name: heading });
+    } else if (member !== undefined && bond !== undefined) value.members.push({ line, bond, interface: member });
+  }
+}
+const LACP_MEMBER = /^(?:slave|member): (\S{1,255}): \w{4,12}(?: \w{1,20}){0,2}$/;
 
 /** `ovs-vsctl list-ports BRIDGE`, `ovs-vsctl list-ifaces BRIDGE`: a name a line. */
 function readNames(text: string, { format, scope }: View, value: Ovs, unparsed: UnparsedLines): void {
@@ -383,13 +402,9 @@ function memberOfListed(all: Ovs): void {
     const members = all.interfaces.filter((row) => row.bridge === bridge && row.port === undefined && !ports.has(row.interface));
     if (bond === undefined || bonds.length !== 1 || members.length < 2) continue;
     bond.bond = true;
-    all.bonds.push({ ...placeOf(bond), name: bond.name });
-    for (const row of members) all.members.push({ ...placeOf(row), bond: bond.name, interface: row.interface });
+    all.bonds.push({ ...placed(bond), name: bond.name });
+    for (const row of members) all.members.push({ ...placed(row), bond: bond.name, interface: row.interface });
   }
-}
-
-function placeOf({ line, output, text }: { line: number; output?: number; text?: string }): { line: number } {
-  return { line, ...(output === undefined ? {} : { output }), ...(text === undefined ? {} : { text }) };
 }
 
 /** A pasted bond/show without its heading belongs to the bond with the same members, if there is just one. */

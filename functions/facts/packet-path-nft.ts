@@ -1,5 +1,6 @@
 import { protocolName } from "./iptables-row.ts";
 import type { Nft, NftRow, NftSet } from "./nft-row.ts";
+import { bare } from "./nft-text.ts";
 import {
   type Answer,
   all,
@@ -105,7 +106,7 @@ interface VerdictMap {
 }
 
 /** A rule of nft as conditions and an action, compiled when its chain is entered first. What is not understood is in doubt. */
-export function compileNft(row: NftRow, sets: Sets): PathRule {
+function compileNft(row: NftRow, sets: Sets): PathRule {
   let ready: Compiled | undefined;
   return {
     row,
@@ -326,26 +327,25 @@ class Parser {
       case "fib":
         return this.#fib();
       case "th":
-        if (second !== "dport" && second !== "sport") return undefined;
-        this.#at++;
-        return {
-          name: "port",
-          test: (value, { packet }) => (second === "dport" ? inPorts(packet.destinationPort, value) : inSourcePorts(packet.sourcePort, value)),
-        };
+        return this.#port(second);
       default:
         if (TRANSPORTS.has(word)) {
           // a header that is not there is neither equal nor unequal
           this.#conditions.push(({ packet }) => packet.protocol === word);
-          if (second !== "dport" && second !== "sport") return undefined;
-          this.#at++;
-          return {
-            name: "port",
-            test: (value, { packet }) => (second === "dport" ? inPorts(packet.destinationPort, value) : inSourcePorts(packet.sourcePort, value)),
-          };
+          return this.#port(second);
         }
         if (OTHER_PROTOCOLS.has(word)) this.#conditions.push(({ packet }) => packet.protocol === protocolName(word));
         return undefined;
     }
+  }
+
+  #port(side: string): { name: string; test: Test } | undefined {
+    if (side !== "dport" && side !== "sport") return undefined;
+    this.#at++;
+    return {
+      name: "port",
+      test: (value, { packet }) => (side === "dport" ? inPorts(packet.destinationPort, value) : inSourcePorts(packet.sourcePort, value)),
+    };
   }
 
   #address(header: string): { name: string; test: Test } | undefined {
@@ -513,6 +513,5 @@ function verdictOf(verdict: string | undefined, target: string | undefined): Act
   }
 }
 
-const bare = (word: string): string => (word.startsWith('"') ? word.slice(1, -1) : word);
 const unquoted = (text: string): string => text.replaceAll('"', "");
 const number = (text: string): number | undefined => (/^(?:0x[\da-fA-F]{1,8}|\d{1,10})$/.test(text) ? u32(Number(text)) : undefined);

@@ -11,6 +11,7 @@ import { nftBases } from "./packet-path-nft.ts";
 import type { Packet } from "./packet-path-packet.ts";
 import { type BridgeHints, type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod, trafficOf } from "./packet-path-probes.ts";
 import { type BaseChain, type Decision, type PathRule, walkPacket } from "./packet-path-walk.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
 /**
@@ -163,7 +164,7 @@ export const packetPath = defineDerivedFact<PacketPath>({
     const proxy = values.iptables?.chains.find((chain) => chain.name.startsWith("KUBE-"));
     const blind = values.link === undefined && values.address === undefined && values.route === undefined;
     const pods = blind && proxy !== undefined ? [somePod(proxy)] : podInterfaces(view, hintsOf(values));
-    const interfaces = pods.map(({ row, interface: name, network, kind }) => ({ ...placeOf(row), interface: name, network, kind }));
+    const interfaces = pods.map(({ row, interface: name, network, kind }) => ({ ...placed(row), interface: name, network, kind }));
     const rows: PathRow[] = [];
     const bases = new Map<string, BaseChain[]>();
     for (const probe of probesOf(view, pods)) {
@@ -219,7 +220,7 @@ function refusedPackets(trace: Trace | undefined): PacketPath["refused"] {
     const carrier = trace?.carriers.find((other) => other.source === row.destination && other.destination === row.source);
     const key = `${row.source} ${row.destination}`;
     if (row.reason !== "admin-prohibited" || carrier === undefined || found.has(key)) continue;
-    found.set(key, { ...placeOf(row), source: carrier.source, destination: carrier.destination, destinationPort: carrier.port });
+    found.set(key, { ...placed(row), source: carrier.source, destination: carrier.destination, destinationPort: carrier.port });
   }
   return [...found.values()];
 }
@@ -245,7 +246,7 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
     };
     const destinationPort = port === undefined ? undefined : Number(port);
     found.push({
-      ...placeOf(row),
+      ...placed(row),
       prefix: prefix.trim(),
       source,
       destination,
@@ -286,7 +287,7 @@ function toRow({ name, network, overlay, packet }: ReturnType<typeof probesOf>[n
   const otherwise = blocked ? walkPacket(chains, packet, new Set([...skipped, row])).find((other) => other.owner === owner)?.verdict : undefined;
   const { family, source, destination, protocol, destinationPort, state } = packet;
   return {
-    ...placeOf(row),
+    ...placed(row),
     family,
     owner,
     probe: name,
@@ -319,8 +320,3 @@ function toRow({ name, network, overlay, packet }: ReturnType<typeof probesOf>[n
 
 /** An interface that is not known has no name. */
 const shown = (name: string | undefined): string | undefined => (name?.startsWith("?") ? undefined : name);
-
-/** Where a row of another fact was read. */
-function placeOf({ line, output, text }: Row): Row {
-  return { line, ...present({ output, text }) };
-}

@@ -60,6 +60,32 @@ const Reset = z.object({
  */
 const Arrival = z.object({ line: z.int(), interface: z.string(), source: z.string(), destination: z.string() });
 
+/**
+ * Packets that the kernel threw away by its reverse path check, as those say who trace where packets end (perf, dropwatch, pwru, trace_pipe): the first line.
+ *
+ *     0.000 swapper/0 skb:kfree_skb(skbaddr: 0xffff8f1c0211c700, location: 0xffffffff9a6f11c2, protocol: 2048, reason: IP_RPFILTER)
+ */
+const Filtered = z.object({ line: z.int(), count: z.int() });
+/** The same of packets for which a CPU's backlog had no room: the first line, and how many there were. `812 drops at enqueue_to_backlog+e4 (0xffffffff8a1b2ee4) [software]` */
+const Overflowed = z.object({ line: z.int(), count: z.int() });
+
+/**
+ * TCP data that a router on the way refused as too large, and that was sent again as large as before: the sender does not hear the router, or does not believe it.
+ *
+ *     14:10:01.022301 IP 10.6.0.1 > 10.6.0.12: ICMP 203.0.113.80 unreachable - need to frag (mtu 1400), length 556
+ */
+const TooLarge = z.object({
+  line: z.int(),
+  router: z.string(),
+  source: z.string(),
+  destination: z.string(),
+  /** What the router says fits. */
+  mtu: z.int(),
+  /** Bytes of data that were sent again after that, and how often. */
+  length: z.int(),
+  times: z.int(),
+});
+
 const Trace = z.object({
   carriers: z.array(Carrier),
   damaged: z.array(Damaged),
@@ -69,6 +95,9 @@ const Trace = z.object({
   untranslated: z.array(Untranslated),
   unanswered: z.array(Unanswered),
   silent: z.array(Silent),
+  filtered: z.array(Filtered).optional(),
+  overflowed: z.array(Overflowed).optional(),
+  tooLarge: z.array(TooLarge).optional(),
 });
 type Trace = z.infer<typeof Trace>;
 
@@ -98,12 +127,15 @@ export const packetTrace = defineFact({
   title: "Packets of tunnels, refusals, and TCP packets that went astray, seen with tcpdump (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
+    const drops = /^(?:perf|dropwatch|pwru|bpftrace|retis)$/.test(argv[0] ?? "") || (argv[0] === "cat" && /\/tracing\/trace(?:_pipe)?$/.test(argv[1] ?? ""));
+    if (drops) return { format: "drops", complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     return argv[0] === "tcpdump" ? { format: "text", complete: true, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: Trace,
   answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
-  parse({ text, argv }) {
+  parse({ text, argv, view }) {
     const value: Trace = { carriers: [], damaged: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [], silent: [] };
+    if (view.format === "drops") return new UnparsedLines().with({ ...value, ...filteredIn(text), ...overflowedIn(text) });
     const arrived = new Set<string>();
     const tcp = new TcpTrace(argv);
     // every other packet is about other things
@@ -138,9 +170,60 @@ export const packetTrace = defineFact({
     }
     const [, name] = INTERFACE.exec(argv.slice(1).join(" ")) ?? [];
     const silent = tcp.silent().map((row) => ({ ...row, ...present({ interface: name === "any" ? undefined : name }) }));
-    return new UnparsedLines().with({ ...value, untranslated: tcp.untranslated, unanswered: tcp.unanswered(), silent });
+    return new UnparsedLines().with({ ...value, ...tooLargeIn(text), untranslated: tcp.untranslated, unanswered: tcp.unanswered(), silent });
   },
 });
+
+/** The kernel's word since 5.18, as tools print it: `reason: IP_RPFILTER`, `SKB_DROP_REASON_IP_RPFILTER`. */
+const RPFILTER = /\b(?:SKB_DROP_REASON_)?IP_RPFILTER\b/;
+
+function filteredIn(text: string): Pick<Trace, "filtered"> {
+  const hits = [...lines(text)].filter(({ text: content }) => content.length <= 600 && RPFILTER.test(content));
+  const [first] = hits;
+  return first === undefined ? {} : { filtered: [{ line: first.line, count: hits.length }] };
+}
+
+const NEED_TO_FRAGMENT = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS} > ${ADDRESS}: ICMP ${ADDRESS} unreachable - need to frag \\(mtu (\\d{3,5})\\)`);
+const DATA = new RegExp(
+  `(?:^|\\bIP |\\s)${ADDRESS}\\.([\\w-]{1,20}) > ${ADDRESS}\\.([\\w-]{1,20}): Flags \\[[A-Z.]{1,6}\\], seq (\\d{1,10}):\\d{1,10}, .{0,300}length (\\d{1,5})\\b`,
+);
+/** The headers of IPv4 and TCP without options. */
+const HEADERS = 40;
+
+function tooLargeIn(text: string): Pick<Trace, "tooLarge"> {
+  const said = new Map<string, z.infer<typeof TooLarge>>();
+  const sent = new Set<string>();
+  for (const { line, text: content } of lines(text)) {
+    if (content.length > 600) continue;
+    const [, router, sender, about, mtu] = NEED_TO_FRAGMENT.exec(content) ?? [];
+    const place = `${sender} ${about}`;
+    if (router !== undefined && sender !== undefined && about !== undefined && !said.has(place) && said.size < MAX_ROWS)
+      said.set(place, { line, router, source: sender, destination: about, mtu: Number(mtu), length: 0, times: 0 });
+    const [, source, from, destination, to, sequence, length] = DATA.exec(content) ?? [];
+    if (source === undefined) continue;
+    const known = said.get(`${source} ${destination}`);
+    // a sender that heard the router divides the same data otherwise, even where the card does that
+    const segment = [source, from, destination, to, sequence, length].join(" ");
+    if (known !== undefined && Number(length) + HEADERS > known.mtu && sent.has(segment)) {
+      known.times++;
+      known.length = Number(length);
+    }
+    if (sent.size < 10_000) sent.add(segment);
+  }
+  const found = [...said.values()].filter((row) => row.times > 0);
+  return found.length === 0 ? {} : { tooLarge: found };
+}
+
+const BACKLOG = /\b(?:SKB_DROP_REASON_)?CPU_BACKLOG\b|^\s{0,8}(\d{1,9}) drops at enqueue_to_backlog\b/;
+
+function overflowedIn(text: string): Pick<Trace, "overflowed"> {
+  const hits = [...lines(text)].flatMap(({ line, text: content }) => {
+    const match = content.length > 600 ? null : BACKLOG.exec(content);
+    return match === null ? [] : [{ line, count: Number(match[1] ?? 1) }];
+  });
+  const [first] = hits;
+  return first === undefined ? {} : { overflowed: [{ line: first.line, count: hits.reduce((sum, { count }) => sum + count, 0) }] };
+}
 
 /** The first packet of each way, with the number of those whose checksum is 0xffff. */
 function addDamaged(rows: Trace["damaged"], line: number, [, source = "", destination = "", port = "", sum]: RegExpExecArray): void {

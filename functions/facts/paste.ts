@@ -71,8 +71,8 @@ export function unadorned(text: string): string {
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&nbsp;": " " };
-/** A text that somebody copied out of the source of a web page. */
-const withoutEntities = (text: string): string => text.replace(/&(?:lt|gt|amp|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] as string);
+/** A text that somebody copied out of the source of a web page, as the page shows it. */
+export const withoutEntities = (text: string): string => text.replace(/&(?:lt|gt|amp|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] as string);
 
 /** The text without the `> ` that a mail or an answer in a forum puts in front of every line. */
 function unquoted(text: string): string {

@@ -24,6 +24,8 @@ const Run = z.object({
   tooLarge: z.int(),
   /** Errors in place of answers (`+2 errors`), where there were some; their lines may be missing, for ping writes its own to the other output. */
   errors: z.int().optional(),
+  /** Lines "Destination Host Unreachable", where there were some: whoever is next to the target got no answer to ARP. */
+  unreachable: z.int().optional(),
 });
 const Runs = z.object({ rows: z.array(Run) });
 type Run = z.infer<typeof Run>;
@@ -33,6 +35,7 @@ const HEADER =
   /^PING \S{1,255} ?\(([^()\s]{2,45})\)(?:(?: from \S{1,60}(?: \S{1,20})?)?:? )(\d{1,5})(?:\(\d{1,5}\) bytes of data\.?|(?: data)? bytes(?: of data)?\.?)/;
 const HEADER_NAMELESS = /^PING ([0-9a-fA-F:.]{2,45}) (\d{1,5})\(\d{1,5}\) bytes of data/;
 const RESULT = /^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received(?:, \+\d{1,9} duplicates)?(?:, \+(\d{1,9}) errors)?/;
+const UNREACHABLE = /^From \S.{0,300}[ :]Destination Host Unreachable$/;
 const TOO_LARGE = /message too (?:long|large)|frag(?:mentation)? needed|packet too big/i;
 /** Answers, remarks and statistics: what else ping prints. */
 const FRAME =
@@ -69,6 +72,8 @@ export const ping = defineFact({
         current = undefined;
       } else if (TOO_LARGE.test(bare)) {
         if (current !== undefined) current.tooLarge++;
+      } else if (UNREACHABLE.test(bare)) {
+        if (current !== undefined) current.unreachable = (current.unreachable ?? 0) + 1;
       } else if (!FRAME.test(bare) && !(current === undefined && HEADING.test(bare)) && !isPrompt(content) && !isPromptLine(content))
         unparsed.add(line, content);
     }

@@ -35,6 +35,16 @@ const COUNTS = /(?:^|\| )(?:wc -l|[ef]?grep (?:-[a-zA-Z]{1,8} ){0,4}?-[a-zA-Z]{0
 /** True if all that is left behind the pipe is the number of lines: `… | wc -l`, `… | grep -c CLOSE_WAIT`. */
 export const isLineCount = (pipe: string): boolean => COUNTS.test(pipe);
 
+/** The command without the count, `ip rule | grep 10.1.44.19` of `ip rule | grep -c 10.1.44.19`, where none was counted: it looked for something and found nothing. */
+export const countedNone = (command: string, text: string): string | undefined =>
+  text.trim() === "0" ? COUNTED.exec(command)?.slice(1).join("").replace("- ", "") : undefined;
+const COUNTED =
+  /^((?:sudo )?(?:\S{0,20}\/)?(?:ip|route|arp|bridge) [^|;&]{0,400}\| ?[ef]?grep (?:-\S{1,10} ){0,3}?-[a-zA-Z]{0,4})c([a-zA-Z]{0,4} [^|;&]{1,200})$/;
+
+/** The text without the number of lines, where that is all that the pipe left: a listing of which nothing was seen. */
+export const withoutLineCount = (text: string, pipe: string): string => (isLineCount(pipe) ? text.replaceAll(COUNT, "") : text);
+const COUNT = /^[ \t]{0,20}\d{1,9}[ \t\r]{0,20}$/gm;
+
 /** True if equal lines are counted: `… | sort | uniq -c`. */
 export const countsEqual = (pipe: string): boolean => EQUAL.test(pipe);
 const EQUAL = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;

@@ -10,8 +10,8 @@ const Source = z.object({
   line: z.int(),
   /** "/etc/resolv.conf". */
   file: z.string(),
-  /** argument: the kubelet was started with it. setting: it stands in its settings. default: its settings do not name a file. */
-  by: z.enum(["argument", "setting", "default"]),
+  /** argument: the kubelet was started with it. setting: it stands in its settings. default: its settings do not name a file. searched: the same, of one file alone. */
+  by: z.enum(["argument", "setting", "default", "searched"]),
 });
 const Nameserver = z.object({
   line: z.int(),
@@ -38,7 +38,7 @@ type PodDns = z.infer<typeof PodDns>;
 interface Sources {
   readonly "resolv-conf"?: {
     nameservers: readonly (Row & { file: string; address: string })[];
-    kubelet: readonly (Row & { file: string; resolvConf?: string; whole: boolean })[];
+    kubelet: readonly (Row & { file: string; resolvConf?: string; whole: boolean; searched?: boolean })[];
     targets: readonly (Row & { file: string; target: string })[];
   };
   readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
@@ -103,5 +103,5 @@ function sourceOf(values: Sources, whole: ReadonlySet<string>): (PodDns["sources
   const config = /(?:^|\s)--config[= ]["']?([^\s"']{1,200})/.exec(kubelet?.arguments ?? "")?.[1];
   if (first?.whole !== true || (values.process !== undefined && !whole.has("process"))) return undefined;
   if (config !== undefined && !settings.some((row) => row.file === config)) return undefined;
-  return { ...placed(first), file: "/etc/resolv.conf", by: "default" };
+  return { ...placed(first), file: "/etc/resolv.conf", by: first.searched === true ? "searched" : "default" };
 }

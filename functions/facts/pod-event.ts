@@ -57,6 +57,8 @@ const NOT_READY_END = /^.{0,100}?\s{2,40}(KubeletNotReady)\s{2,60}(\S.{0,4000})$
 const RUNTIME = /^\s{0,16}"(?:message|lastCNILoadStatus)": "([^"\s](?:[^"\\]|\\.){3,4000})",?\s{0,4}$/;
 /** The same conditions in `kubectl get node -o yaml`, whose longer messages go on in the next line. */
 const IN_YAML = /^\s{0,16}message: (?:'([^'\s].{3,4000}?)'?|([^'"\s].{3,4000}))$/;
+/** The same where the whole condition is in one line, or only what it says: `-o jsonpath='{.status.conditions}'`, `| jq -c`, `-o custom-columns=…`. */
+const IN_ONE_LINE = /"message":\s?"((?:[^"\\]|\\.){4,4000})"|(?<!")(container runtime network not ready: [^"]{1,1000})/g;
 const OTHERS = /^(?:services|endpoints|endpointslices?(?:\.discovery\.k8s\.io)?|configmaps)(?:\/|$)/;
 const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1 };
 
@@ -72,19 +74,18 @@ export const podEvent = defineFact({
     const log = agentLog.recognize(argv);
     if (log !== undefined) return { ...log, format: `log ${log.format}` };
     if (argv[0] === "crictl" && argv.includes("info")) return { format: "runtime", complete: true, scope: "crictl info", rank: 1 };
-    if (argv[0] !== "kubectl" && argv[0] !== "oc") return undefined;
-    const json = /^(?:json|yaml|jsonpath|go-template|custom-columns|name)/.test(optionValue(argv, "-o", "--output") ?? "");
-    if (argv.includes("get") && argv.some((word) => /^(?:no|nodes?)(?:\/|$)/.test(word)) && json)
-      return { format: "runtime", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
+    const [program, verb, kind = ""] = argv;
+    if (program !== "kubectl") return undefined;
+    const output = optionValue(argv, "-o") ?? "";
+    const scope = argv.slice(1).join(" ");
+    const table = !/^(?:json|yaml|go-template|custom-columns|name)/.test(output);
+    if (verb === "get" && /^nodes(?:\/|$)/.test(kind) && (!table || output.startsWith("jsonpath")))
+      return { format: "runtime", complete: false, scope, rank: 1 };
     // nothing of pods is told of the others
-    if (argv.includes("describe") && OTHERS.test(argv[argv.indexOf("describe") + 1] ?? "")) return undefined;
-    if (argv.includes("describe")) return { format: "describe", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
-    const at = argv.findIndex((word) => /^(?:events?(?:\.events\.k8s\.io)?|ev)$/.test(word));
-    if (at === -1 || !(argv[1] === "events" || argv.includes("get"))) return undefined;
-    if (/^(?:json|yaml)$/.test(optionValue(argv, "-o", "--output") ?? argv.find((word) => /^-o[jy]/.test(word))?.slice(2) ?? ""))
-      return { format: "objects", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
-    if (json) return undefined;
-    return { format: "list", complete: true, scope: argv.slice(1).join(" "), rank: 1 };
+    if (verb === "describe") return OTHERS.test(kind) ? undefined : { format: "describe", complete: true, scope, rank: 1 };
+    if (verb !== "events" && !(verb === "get" && /^events?(?:\.events\.k8s\.io)?$/.test(kind))) return undefined;
+    if (output === "json" || output === "yaml") return { format: "objects", complete: true, scope, rank: 1 };
+    return table ? { format: "list", complete: true, scope, rank: 1 } : undefined;
   },
   schema: PodEvents,
   log: "newest",
@@ -104,7 +105,9 @@ export const podEvent = defineFact({
         // what else it tells is about other things
         const yaml = IN_YAML.exec(raw);
         const message = RUNTIME.exec(raw)?.[1] ?? yaml?.[1] ?? yaml?.[2];
-        if (message !== undefined) rows.push({ line, source: "event", type: "Condition", count: 1, message });
+        const said =
+          message === undefined ? [...raw.slice(0, 20_000).matchAll(IN_ONE_LINE)].map(([, quoted, plain]) => quoted ?? (plain as string)) : [message];
+        for (const each of said) rows.push({ line, source: "event", type: "Condition", count: 1, message: each });
       } else if (described !== null) {
         const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];
         rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message });
@@ -205,6 +208,27 @@ function fromLog(input: Input) {
 export function eventAge(line: string): number | undefined {
   const age = DESCRIBED.exec(line)?.[3] ?? LISTED.exec(line.trimStart())?.[1];
   return age === undefined ? undefined : secondsOf(age);
+}
+
+/** What a line of `kubectl describe` says of an event, its age in seconds; undefined if it is no such line. */
+export function describedEvent(line: string): Told | undefined {
+  const [, , reason, age, , , message] = DESCRIBED.exec(line) ?? [];
+  return age === undefined || reason === undefined || message === undefined ? undefined : { ...present({ age: secondsOf(age) }), reason, message };
+}
+
+interface Told {
+  readonly age?: number;
+  readonly reason: string;
+  /** "node/wk-1"; only a table has it. */
+  readonly object?: string;
+  readonly message: string;
+}
+
+/** The same of a line of `kubectl get events`. */
+export function tableEvent(line: string): Told | undefined {
+  const [, age, , , reason, object, message] = LISTED.exec(line.trimStart()) ?? [];
+  if (age === undefined || reason === undefined || object === undefined || message === undefined) return undefined;
+  return { ...present({ age: secondsOf(age) }), reason, object, message: WIDE.exec(message)?.[1] ?? message };
 }
 
 /** `4m18s` → 258; undefined for `<invalid>`. */

@@ -5,6 +5,7 @@ import type { Fdb } from "./fdb.ts";
 import { networkBits, prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 import type { WorkloadEndpoint } from "./workload-endpoint.ts";
@@ -124,77 +125,31 @@ export const podPath = defineDerivedFact<PodPath>({
   },
   derive(values) {
     const sources = values as Sources;
-    const { route, link, neighbor } = sources;
-    const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
-    const entries = new Map<string, (Neighbor & Row)[]>();
-    for (const row of neighbor?.rows ?? []) {
-      if (row.proxy || row.address.startsWith("fe80:")) continue;
-      const known = entries.get(row.address);
-      if (known === undefined) entries.set(row.address, [row]);
-      else known.push(row);
-    }
-    const hosts = new Map<string, (Route & Row)[]>();
-    for (const row of route?.rows ?? []) {
-      // fe80::/64 and the like are on every device
-      if (row.type !== "unicast" || row.interface === undefined || !(row.prefix.endsWith("/32") || row.prefix.endsWith("/128"))) continue;
-      const key = `${row.table} ${row.prefix}`;
-      const known = hosts.get(key);
-      if (known === undefined) hosts.set(key, [row]);
-      else known.push(row);
-    }
-    const endpoints = Map.groupBy(sources["workload-endpoint"]?.rows ?? [], (row) => row.address);
+    const links = sources.link?.rows ?? [];
+    const entries = Map.groupBy(
+      (sources.neighbor?.rows ?? []).filter((row) => !row.proxy && !row.address.startsWith("fe80:")),
+      (row) => row.address,
+    );
     const result: PodPath = { routes: [], interfaces: [], neighbors: [], refusals: [], claims: [], crowded: [], starting: [] };
     for (const row of sources["pod-event"]?.rows ?? []) {
-      if (REFUSAL.test(row.message)) result.refusals.push({ ...placeOf(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
+      if (REFUSAL.test(row.message)) result.refusals.push({ ...placed(row), message: row.message.slice(0, 1000), ...present({ age: row.age }) });
     }
-    for (const rows of hosts.values()) {
-      const anyLocal = rows.some((row) => POD_DEVICE.test(row.interface as string));
-      for (const row of rows) {
-        const name = row.interface as string;
-        const local = POD_DEVICE.test(name);
-        const address = row.prefix.slice(0, row.prefix.lastIndexOf("/"));
-        const here = entries.get(address) ?? [];
-        // on the way through a gateway the address itself is nobody's neighbour
-        const silent = row.gateway !== undefined || here.some((entry) => entry.interface === name && SILENT.has(entry.state));
-        const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && answered(entry));
-        // one pod alone has the address, and its device is here and lives
-        const [endpoint, ...more] = endpoints.get(address) ?? [];
-        const told = more.length === 0 && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
-        const toldOn = told !== undefined && links.get(told.interface)?.carrier === true ? told : undefined;
-        const answersOn = silent && living !== undefined && links.get(living.interface)?.carrier !== false ? living.interface : undefined;
-        const livesOn = answersOn ?? toldOn?.interface;
-        if (!local && livesOn === undefined && !anyLocal) continue;
-        const device = links.get(name);
-        const rival = rows.find((other) => other.interface !== name);
-        result.routes.push({
-          ...placeOf(row),
-          address,
-          interface: name,
-          table: row.table,
-          ...present({ gateway: row.gateway }),
-          local,
-          linkDown: row.flags.includes("linkdown") || row.flags.includes("dead") || (device?.up === true && !device.carrier),
-          ...present({ rival: rival?.interface, livesOn }),
-        });
-        if (answersOn !== undefined) result.neighbors.push(...here.map(neighborOf));
-        else if (toldOn !== undefined) result.neighbors.push({ ...placeOf(toldOn), address, interface: toldOn.interface, state: "ENDPOINT" });
-      }
-    }
+    addRoutes(sources, entries, result);
     Object.assign(result, claimsOf(sources, result.routes));
     // where nobody knows what the node is called, any of them may be its own
     const unnamed = (sources["cluster-pod"]?.rows ?? []).every((row) => row.own === undefined);
     for (const row of sources["cluster-pod"]?.rows ?? []) {
       if (!(row.own ?? unnamed)) continue;
-      if (row.status === "Terminating" || (STARTS.test(row.status) && (row.age ?? START) < START)) result.starting.push({ ...placeOf(row), name: row.name });
+      if (row.status === "Terminating" || (STARTS.test(row.status) && (row.age ?? START) < START)) result.starting.push({ ...placed(row), name: row.name });
     }
-    nameHeir(link?.rows ?? [], result.routes);
+    nameHeir(links, result.routes);
     const rivals = rivalsOf(entries);
-    for (const row of link?.rows ?? []) {
+    for (const row of links) {
       if (!POD_DEVICE.test(row.interface)) continue;
       const { interface: name, up, carrier, state, master } = row;
       const rival = rivals.get(name);
       result.interfaces.push({
-        ...placeOf(row),
+        ...placed(row),
         interface: name,
         up,
         carrier,
@@ -206,6 +161,50 @@ export const podPath = defineDerivedFact<PodPath>({
     return result;
   },
 });
+
+/** The routes to single addresses that lead to pods, or away from one that answers here, with the neighbours that tell so. */
+function addRoutes({ route, link, "workload-endpoint": workloads }: Sources, entries: ReadonlyMap<string, readonly (Neighbor & Row)[]>, result: PodPath): void {
+  const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
+  const hosts = Map.groupBy((route?.rows ?? []).filter(isHostRoute), (row) => `${row.table} ${row.prefix}`);
+  const endpoints = Map.groupBy(workloads?.rows ?? [], (row) => row.address);
+  for (const rows of hosts.values()) {
+    const anyLocal = rows.some((row) => POD_DEVICE.test(row.interface));
+    for (const row of rows) {
+      const name = row.interface;
+      const local = POD_DEVICE.test(name);
+      const address = row.prefix.slice(0, row.prefix.lastIndexOf("/"));
+      const here = entries.get(address) ?? [];
+      // on the way through a gateway the address itself is nobody's neighbour
+      const silent = row.gateway !== undefined || here.some((entry) => entry.interface === name && SILENT.has(entry.state));
+      const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && answered(entry));
+      // one pod alone has the address, and its device is here and lives
+      const [endpoint, ...more] = endpoints.get(address) ?? [];
+      const told = more.length === 0 && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
+      const toldOn = told !== undefined && links.get(told.interface)?.carrier === true ? told : undefined;
+      const answersOn = silent && living !== undefined && links.get(living.interface)?.carrier !== false ? living.interface : undefined;
+      const livesOn = answersOn ?? toldOn?.interface;
+      if (!local && livesOn === undefined && !anyLocal) continue;
+      const device = links.get(name);
+      const rival = rows.find((other) => other.interface !== name);
+      result.routes.push({
+        ...placed(row),
+        address,
+        interface: name,
+        table: row.table,
+        ...present({ gateway: row.gateway }),
+        local,
+        linkDown: row.flags.includes("linkdown") || row.flags.includes("dead") || (device?.up === true && !device.carrier),
+        ...present({ rival: rival?.interface, livesOn }),
+      });
+      if (answersOn !== undefined) result.neighbors.push(...here.map(neighborOf));
+      else if (toldOn !== undefined) result.neighbors.push({ ...placed(toldOn), address, interface: toldOn.interface, state: "ENDPOINT" });
+    }
+  }
+}
+
+/** Of one address, on a device; fe80::/64 and the like are on every one. */
+const isHostRoute = (row: Route & Row): row is Route & Row & { interface: string } =>
+  row.type === "unicast" && row.interface !== undefined && (row.prefix.endsWith("/32") || row.prefix.endsWith("/128"));
 
 /** Where each pod has a route of its own, a living device without one belongs to the pod whose route leads into a dead one: if there is one of each. */
 function nameHeir(links: readonly Link[], routes: PodPath["routes"]): void {
@@ -241,16 +240,17 @@ function claimsOf(sources: Sources, routes: PodPath["routes"]): Pick<PodPath, "c
       const { address, interface: name } = row;
       const named = pods.get(address) ?? [];
       const elsewhere = named.every(({ own }) => own === false);
-      // of a list that was asked for this one pod the name of its node tells, where the device here is dead as well
-      const sure = known || (row.linkDown && named.every(({ alike }) => alike === true));
+      // of a list that was asked for this one pod the name of its node tells, where the device here is dead as well, or nobody answers behind it
+      const silent = (sources.neighbor?.rows ?? []).some((entry) => entry.address === address && entry.interface === name && SILENT.has(entry.state));
+      const sure = known || ((row.linkDown || silent) && named.every(({ alike }) => alike === true));
       const pod = elsewhere && sure ? named.find(({ status }) => status === "Running") : undefined;
-      if (pod?.node !== undefined) return [{ ...placeOf(pod), address, interface: name, holder: pod.node, by: "list" }];
+      if (pod?.node !== undefined) return [{ ...placed(pod), address, interface: name, holder: pod.node, by: "list" }];
       const range = beside && named.length === 0 ? rangeOf(row) : undefined;
-      return range?.gateway === undefined ? [] : [{ ...placeOf(range), address, interface: name, holder: range.gateway, by: "range" }];
+      return range?.gateway === undefined ? [] : [{ ...placed(range), address, interface: name, holder: range.gateway, by: "range" }];
     });
   });
   const own = known ? [] : devices.map((rows) => (rows.length > 1 ? rows.filter(isOwn) : [])).filter((rows) => rows.length > 1);
-  return { claims, crowded: own.flat().map((row) => ({ ...placeOf(row), address: row.address, interface: row.interface })) };
+  return { claims, crowded: own.flat().map((row) => ({ ...placed(row), address: row.address, interface: row.interface })) };
 }
 
 /** How kubectl calls a pod whose containers do not run yet, and for how many seconds that is no wonder. */
@@ -307,18 +307,13 @@ function addAnswering(sources: Sources, result: PodPath): void {
       const known = result.interfaces.find((entry) => entry.interface === port.interface);
       // a hardware address was learned behind it, so it carries packets
       if (known === undefined)
-        result.interfaces.push({ ...placeOf(port), interface: port.interface, up: true, carrier: true, ...present({ master: port.bridge }), ...told });
+        result.interfaces.push({ ...placed(port), interface: port.interface, up: true, carrier: true, ...present({ master: port.bridge }), ...told });
       else Object.assign(known, told);
-      result.neighbors.push({ ...placeOf(row), address: row.address, interface: row.interface ?? "", state: "ANSWERED" });
+      result.neighbors.push({ ...placed(row), address: row.address, interface: row.interface ?? "", state: "ANSWERED" });
     }
   }
 }
 
 function neighborOf(row: Neighbor & Row): PodPath["neighbors"][number] {
-  return { ...placeOf(row), address: row.address, interface: row.interface, state: row.state };
-}
-
-/** Where a row was read: what every derived row inherits. */
-function placeOf({ line, output, text }: Row): Row {
-  return { line, ...present({ output, text }) };
+  return { ...placed(row), address: row.address, interface: row.interface, state: row.state };
 }

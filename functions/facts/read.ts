@@ -11,7 +11,7 @@ import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
 import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { unadorned } from "./paste.ts";
-import { cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
+import { countedNone, cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
 import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
 
@@ -195,8 +195,10 @@ function startOf(output: Output, startedAt: string | undefined): number | undefi
   return Number.isNaN(seconds) ? undefined : seconds + (output.startMs ?? 0) / 1000;
 }
 
-/** The output of a command that failed, where all that was printed is what its line says for that case (`lsmod | grep br_netfilter || echo absent`). */
+/** The output of a search that only counted and found nothing (`ip rule | grep -c ADDRESS`), and of a command that failed, where all that was printed is what its line says for that case (`lsmod | grep br_netfilter || echo absent`). */
 function failedInstead(output: Output): Output {
+  const searched = output.argv === undefined ? countedNone(output.command, output.text) : undefined;
+  if (searched !== undefined) return { ...output, command: searched, text: "" };
   const said = output.argv === undefined ? fallbackOf(output.command) : "";
   return said === "" || output.text.trim() !== said ? output : { ...output, text: "", stderr: said, exitCode: 1 };
 }
@@ -342,6 +344,8 @@ function stamp(value: unknown, output: number): void {
   }
 }
 
+const rankOf = ({ part }: Candidate): number => part?.view.rank ?? 0;
+
 function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Capture): FactReading {
   const none = { id: fact.id, value: undefined, complete: false, unparsed: [] };
   const parts = firstSamples(candidates.flatMap((candidate) => (candidate.part === undefined ? [] : [candidate.part])));
@@ -357,7 +361,10 @@ function settle(fact: AnyFact, candidates: readonly Candidate[], capture: Captur
     const value = (fact.merge ?? mergeParts)(parts);
     // a second sample only adds differences: what the first one lacks stays unknown
     const whole = (fact.whole ?? isWhole)(parts.filter((part) => part.sample === 1));
-    const partial = candidates.find((candidate) => candidate.part !== undefined && !candidate.part.complete);
+    // the best of those that show only a part: an output that tells of it by the way never was to show all
+    const partial = candidates
+      .filter((candidate) => candidate.part !== undefined && !candidate.part.complete)
+      .reduce<Candidate | undefined>((best, next) => (best === undefined || rankOf(next) > rankOf(best) ? next : best), undefined);
     return {
       id: fact.id,
       status: "read",

@@ -3,7 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
-import { isPrompt } from "./paste.ts";
+import { isPrompt, withoutPrompts } from "./paste.ts";
 
 /**
  * Where names are resolved: the files of the resolver, and which of them the kubelet hands to pods.
@@ -34,6 +34,8 @@ const Kubelet = z.object({
   resolvConf: z.string().optional(),
   /** All of the output was read: a setting that is not there is not set. Known once the outputs are put together. */
   whole: z.boolean(),
+  /** Only this setting was looked for, and it is not there. */
+  searched: z.boolean().optional(),
 });
 /** Addresses that the kubelet tells pods to ask. */
 const ClusterDns = z.object({ line: z.int(), file: z.string(), address: z.string() });
@@ -65,6 +67,7 @@ const NAMESERVER = /^nameserver\s{1,20}(\S{1,64})(?:\s.{0,200})?$/;
 const SEARCH = /^(?:search|domain)(?:\s{1,20}(.{1,2000}))?$/;
 const OPTIONS = /^options(?:\s{1,20}(.{1,1000}))?$/;
 const OTHER = /^(?:sortlist|lookup|family)\b|^[#;]/;
+const NUMBERED = /^\d{1,6}[:-](?=\s{0,8}\S)/;
 const COMPLAINT = /^(?:grep|cat|tail|head|ls): |: No such file or directory$/;
 // kubelet: `resolvConf: /x`, `"resolvConf": "/x",`, and --resolv-conf=/x among its flags
 const SETTING = /^\s{0,8}"?resolvConf"?\s{0,4}:\s{0,4}"?([^",\s]{0,200})"?,?$/;
@@ -123,13 +126,18 @@ export const resolvConf = defineFact<ResolvConf>({
   // grep -s exits with 1 or 2, and says nothing, where a file or a line is not there: that is an answer
   answered: ({ exitCode, text, stderr }) =>
     exitCode === undefined || exitCode === 0 || text.trim() !== "" || (exitCode <= 2 && (stderr.trim() === "" || stderr.includes("No such file or directory"))),
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, pipe, stderr }) {
     const unparsed = new UnparsedLines();
     const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [], targets: [] };
     if (view.format === "link") readTargets(text, view.scope, value, unparsed);
     else if (view.format === "resolvectl") readResolvectl(text, value, unparsed);
+    else if (view.format === "configz" && ONE_FIELD.test(pipe ?? "")) readField(text, value, unparsed);
     else if (view.format === "configz") readConfigz(text, value, unparsed);
     else readFiles(text, argv, view.format, value, unparsed);
+    // looked for in one file, which is there and does not have it
+    const [asked, ...more] = argv.filter((word) => KUBELET.test(word) && !FLAG_FILE.test(word));
+    if (view.format === "kubelet" && asked !== undefined && more.length === 0 && sought(argv) && withoutPrompts(text).trim() === "" && stderr.trim() === "")
+      value.kubelet.push({ line: 1, file: bare([asked])[0] as string, whole: true, searched: true });
     return unparsed.with(value);
   },
   merge(parts: readonly Part<ResolvConf>[]) {
@@ -143,7 +151,7 @@ export const resolvConf = defineFact<ResolvConf>({
       for (const row of fresh) files.add(row.file);
       for (const row of value.kubelet) {
         if (kubelets.has(row.file)) continue;
-        merged.kubelet.push({ ...row, whole: complete });
+        merged.kubelet.push({ ...row, whole: complete || row.whole });
         merged.clusterDns.push(...value.clusterDns.filter((server) => server.file === row.file));
         kubelets.add(row.file);
       }
@@ -165,6 +173,16 @@ function namesAll([program, ...rest]: readonly string[]): boolean {
   const below = rest.some((word, i) => /^-[AC][1-9]|^--(?:after-)?context=[1-9]/.test(word) || (/^-[AC]$/.test(word) && Number(rest[i + 1]) > 0));
   const words = pattern.split("|").map((one) => one.replace(/\\$/, "").toLowerCase());
   return /^e?grep$/.test(program ?? "") && options && below && ["resolvconf", "clusterdns"].every((key) => words.includes(key));
+}
+
+/** Of units and of files for a shell, which have arguments and no settings. */
+const FLAG_FILE = /\.env$|^(?:\/host)?\/etc\/(?:default|sysconfig)\/|\/kubelet\.service(?:$|\.d\/)/;
+
+/** True for a plain search for the one setting: `grep -i resolvConf /var/lib/kubelet/config.yaml`. */
+function sought([program, ...rest]: readonly string[]): boolean {
+  const [pattern = "", ...files] = rest.filter((word) => !word.startsWith("-"));
+  const plain = rest.every((word) => !word.startsWith("-") || /^-[EniHh]{1,5}$/.test(word));
+  return /^e?grep$/.test(program ?? "") && plain && files.length === 1 && /^(?:resolvConf|resolv(?:-|\.\*)?conf|resolv):?$/i.test(pattern);
 }
 
 /** True for the fact's own command, which leaves out only what this fact does not read. */
@@ -204,7 +222,8 @@ function readFiles(text: string, argv: readonly string[], format: string, value:
     const path = asked.find((one) => raw.startsWith(one) && (raw[one.length] === ":" || raw[one.length] === "-")) ?? PREFIX.exec(raw)?.[1];
     const named = path !== undefined && (RESOLV.test(path) || KUBELET.test(path));
     if (named) file = bare([path])[0] as string;
-    const content = named ? raw.slice(path.length + 1) : raw;
+    // and with -n the number of the line
+    const content = (named ? raw.slice(path.length + 1) : raw).replace(NUMBERED, "");
     if (content.trim() === "" || raw === "--" || isPrompt(raw) || isPromptLine(raw)) continue;
     if (format === "kubelet") {
       // every line of the settings is one of many that say nothing of names
@@ -272,6 +291,19 @@ function readConfigz(text: string, value: ResolvConf, unparsed: UnparsedLines): 
     value.kubelet.push(Object.assign({ line, file: "configz", whole: true, ...(resolvConf === undefined ? {} : { resolvConf }) }, { text: quote }));
     for (const address of asStrings(settings["clusterDNS"]))
       if (readFamily(address, "ipv4") !== undefined) value.clusterDns.push(Object.assign({ line, file: "configz", address }, { text: quote }));
+  }
+}
+
+/** `| jq .kubeletconfig.resolvConf`, `| jq -r '.kubeletconfig | .resolvConf'` */
+const ONE_FIELD = /^jq (?:-r )?["']?\.kubeletconfig ?(?:\| ?)?\.resolvConf["']?$/;
+
+/** The one field of configz that somebody kept; null where it is not set. */
+function readField(text: string, value: ResolvConf, unparsed: UnparsedLines): void {
+  for (const { line, text: raw } of lines(text)) {
+    const [, file] = /^"?(\/[^\s"]{1,200}|null|)"?$/.exec(raw.trim()) ?? [];
+    if (file === undefined) {
+      if (!isPromptLine(raw)) unparsed.add(line, raw);
+    } else if (file !== "") value.kubelet.push({ line, file: "configz", whole: true, ...(file === "null" ? {} : { resolvConf: file }) });
   }
 }
 

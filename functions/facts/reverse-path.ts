@@ -97,7 +97,8 @@ interface Sources {
   readonly "route-answer"?: { refusals: readonly ({ reason: string; destination: string; from?: string; inputInterface?: string } & Row)[] };
 }
 
-const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
+/** "IPv4: martian source 10.0.0.5 from 10.0.0.5, on dev eth0" of the kernel's log: destination, source, interface. */
+export const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
 const KEY = /^net\.ipv4\.conf\.(.{1,60})\.rp_filter$/;
 /** Tables of the rules that every node has. */
 const USUAL: ReadonlySet<string> = new Set(["local", "main", "default"]);
@@ -113,86 +114,126 @@ export const reversePath = defineDerivedFact({
   schema: ReversePath,
   derive(values: Sources, whole) {
     const filters = filtersOf(values.sysctl?.rows ?? []);
-    const byName = new Map(filters.map((row) => [row.interface, row.filter]));
-    const [routes, addresses] = [values.route?.rows ?? [], values.address?.rows ?? []];
-    const tables = routeTables({ routes, rules: values.rule?.rows ?? [], addresses, links: values.link?.rows ?? [] });
-    /** The way of an answer to `source`. */
-    const wayBack = (source: string, destination: string): ReturnType<typeof tables.lookup> | undefined =>
-      routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 });
-    const martians = new Map<string, Martian & Row>();
-    const log = values["kernel-log"]?.rows ?? [];
-    for (const [i, entry] of log.entries()) {
-      const match = MARTIAN.exec(entry.message);
-      if (match === null) continue;
-      const { age } = entry;
-      const [destination, source, name] = match.slice(1) as [string, string, string];
-      if (addressFamily(source) === undefined || addressFamily(destination) === undefined) continue;
-      const key = `${name} ${source}`;
-      const known = martians.get(key);
-      if (known === undefined && martians.size >= MAX_ROWS) continue;
-      const own = addresses.some((row) => row.address === source);
-      const always = own || NO_HOST.some((prefix) => within(source, prefix)) || within(destination, "224.0.0.0/3") || destination.endsWith(".255");
-      const answer = wayBack(source, destination);
-      const back = answer?.outcome === "unicast" ? answer.route : undefined;
-      const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
-      martians.set(key, {
-        ...placed(entry),
-        interface: name,
-        source,
-        destination,
-        count: (known?.count ?? 0) + 1,
-        ...(age === undefined ? {} : { age }),
-        filter: byName.get(name) ?? -1,
-        ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
-        ...(back?.output === undefined ? {} : { backOutput: back.output }),
-        asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
-        packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
-        always,
-      });
-    }
+    const node = viewOf(values, filters);
     const unanswered = values["packet-trace"]?.silent ?? [];
-    const seen: Seen[] = [...(values["packet-trace"]?.arrivals ?? []), ...cameIn(unanswered, routes, addresses)];
-    const read = new Set(routes.map((row) => row.table));
-    // a rule that was not seen, or whose table was not, may lead the answer back to where the packet came from
-    const certain =
-      whole.has("rule") && whole.has("route") && (values.rule?.rows ?? []).every((row) => USUAL.has(row.table ?? "") || read.has(row.table ?? ""));
-    const members = new Set((values.link?.rows ?? []).filter((row) => row.master !== undefined).map((row) => row.interface));
-    const arrivals = seen.flatMap((arrival): (z.infer<typeof Arrival> & Row)[] => {
-      const { interface: name, source, destination } = arrival;
-      const answer = wayBack(source, destination);
-      const route = answer?.outcome === "unicast" ? answer.route : undefined;
-      const back = route?.interface;
-      if (route === undefined || back === undefined || (answer?.hops ?? []).some((hop) => hop.interface === name)) return [];
-      // a packet is seen on each device of a pile: a bond's, a bridge's or a VLAN's own and those below
-      const piled = members.has(name) || seen.some((other) => other.interface === back && other.source === source && other.destination === destination);
-      if (piled || addresses.some((row) => row.address === source)) return [];
-      const where = { back, backLine: route.line, ...(route.output === undefined ? {} : { backOutput: route.output }) };
-      const silent = certain && unanswered.some((row) => row.source === source && row.destination === destination);
-      return [{ ...placed(arrival), interface: name, source, destination, filter: byName.get(name) ?? -1, ...where, silent }];
-    });
-    // newer kernels give one answer for all that they do not let in: then the strict filter and another way back must tell
-    const filtered = (source: string, destination: string, name: string): boolean => {
-      const answer = byName.get(name) === 1 && !addresses.some((row) => row.address === source) ? wayBack(source, destination) : undefined;
-      return answer?.outcome === "unicast" && !answer.hops.some((hop) => hop.interface === name);
+    const seen: Seen[] = [...(values["packet-trace"]?.arrivals ?? []), ...cameIn(unanswered, node.routes, node.addresses)];
+    return {
+      martians: martiansOf(values["kernel-log"]?.rows ?? [], node),
+      arrivals: arrivalsOf(values, whole, node, seen),
+      refusals: refusalsOf(values["route-answer"]?.refusals ?? [], node, seen),
+      filters,
     };
-    const refusals = (values["route-answer"]?.refusals ?? []).flatMap((row) =>
-      row.from !== undefined &&
-      row.inputInterface !== undefined &&
-      (row.reason === "Invalid cross-device link" || (row.reason === "Invalid argument" && filtered(row.from, row.destination, row.inputInterface)))
-        ? [
-            {
-              ...placed(row),
-              interface: row.inputInterface,
-              source: row.from,
-              destination: row.destination,
-              arrived: seen.some((arrival) => arrival.interface === row.inputInterface && arrival.source === row.from),
-            },
-          ]
-        : [],
-    );
-    return { martians: [...martians.values()], arrivals, refusals, filters };
   },
 });
+
+/** What is asked of the node for each packet. */
+interface NodeView {
+  readonly routes: readonly (Route & Row)[];
+  readonly addresses: readonly (Address & Row)[];
+  /** The filter of an interface; -1 where it was not seen. */
+  filterOf(name: string): number;
+  isOwn(address: string): boolean;
+  /** The way of an answer to `source`; undefined where no routes were seen. */
+  wayBack(source: string, destination: string): ReturnType<ReturnType<typeof routeTables>["lookup"]> | undefined;
+}
+
+function viewOf({ route, rule, address, link }: Sources, filters: readonly Filter[]): NodeView {
+  const byName = new Map(filters.map((row) => [row.interface, row.filter]));
+  const [routes, addresses] = [route?.rows ?? [], address?.rows ?? []];
+  const tables = routeTables({ routes, rules: rule?.rows ?? [], addresses, links: link?.rows ?? [] });
+  return {
+    routes,
+    addresses,
+    filterOf: (name) => byName.get(name) ?? -1,
+    isOwn: (own) => addresses.some((row) => row.address === own),
+    wayBack: (source, destination) =>
+      routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 }),
+  };
+}
+
+/** The martians of the log, each sender on each interface once. */
+function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeView): (Martian & Row)[] {
+  const martians = new Map<string, Martian & Row>();
+  for (const [i, entry] of log.entries()) {
+    const match = MARTIAN.exec(entry.message);
+    if (match === null) continue;
+    const { age } = entry;
+    const [destination, source, name] = match.slice(1) as [string, string, string];
+    if (addressFamily(source) === undefined || addressFamily(destination) === undefined) continue;
+    const key = `${name} ${source}`;
+    const known = martians.get(key);
+    if (known === undefined && martians.size >= MAX_ROWS) continue;
+    const always = node.isOwn(source) || NO_HOST.some((prefix) => within(source, prefix)) || within(destination, "224.0.0.0/3") || destination.endsWith(".255");
+    const answer = node.wayBack(source, destination);
+    const back = answer?.outcome === "unicast" ? answer.route : undefined;
+    const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
+    martians.set(key, {
+      ...placed(entry),
+      interface: name,
+      source,
+      destination,
+      count: (known?.count ?? 0) + 1,
+      ...(age === undefined ? {} : { age }),
+      filter: node.filterOf(name),
+      ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
+      ...(back?.output === undefined ? {} : { backOutput: back.output }),
+      asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
+      packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
+      always,
+    });
+  }
+  return [...martians.values()];
+}
+
+/** Packets of a trace whose answer leaves by another interface than the one they came in on. */
+function arrivalsOf(
+  { rule, link, "packet-trace": trace }: Sources,
+  whole: ReadonlySet<string>,
+  node: NodeView,
+  seen: readonly Seen[],
+): (z.infer<typeof Arrival> & Row)[] {
+  const read = new Set(node.routes.map((row) => row.table));
+  // a rule that was not seen, or whose table was not, may lead the answer back to where the packet came from
+  const certain = whole.has("rule") && whole.has("route") && (rule?.rows ?? []).every((row) => USUAL.has(row.table ?? "") || read.has(row.table ?? ""));
+  const members = new Set((link?.rows ?? []).filter((row) => row.master !== undefined).map((row) => row.interface));
+  return seen.flatMap((arrival): (z.infer<typeof Arrival> & Row)[] => {
+    const { interface: name, source, destination } = arrival;
+    const answer = node.wayBack(source, destination);
+    const route = answer?.outcome === "unicast" ? answer.route : undefined;
+    const back = route?.interface;
+    if (route === undefined || back === undefined || (answer?.hops ?? []).some((hop) => hop.interface === name)) return [];
+    // a packet is seen on each device of a pile: a bond's, a bridge's or a VLAN's own and those below
+    const piled = members.has(name) || seen.some((other) => other.interface === back && other.source === source && other.destination === destination);
+    if (piled || node.isOwn(source)) return [];
+    const where = { back, backLine: route.line, ...(route.output === undefined ? {} : { backOutput: route.output }) };
+    const silent = certain && (trace?.silent ?? []).some((row) => row.source === source && row.destination === destination);
+    return [{ ...placed(arrival), interface: name, source, destination, filter: node.filterOf(name), ...where, silent }];
+  });
+}
+
+/** What the kernel itself said that it would not let in. */
+function refusalsOf(said: NonNullable<Sources["route-answer"]>["refusals"], node: NodeView, seen: readonly Seen[]): (z.infer<typeof Refusal> & Row)[] {
+  // newer kernels give one answer for all that they do not let in: then the strict filter and another way back must tell
+  const filtered = (source: string, destination: string, name: string): boolean => {
+    const answer = node.filterOf(name) === 1 && !node.isOwn(source) ? node.wayBack(source, destination) : undefined;
+    return answer?.outcome === "unicast" && !answer.hops.some((hop) => hop.interface === name);
+  };
+  return said.flatMap((row) =>
+    row.from !== undefined &&
+    row.inputInterface !== undefined &&
+    (row.reason === "Invalid cross-device link" || (row.reason === "Invalid argument" && filtered(row.from, row.destination, row.inputInterface)))
+      ? [
+          {
+            ...placed(row),
+            interface: row.inputInterface,
+            source: row.from,
+            destination: row.destination,
+            arrived: seen.some((arrival) => arrival.interface === row.inputInterface && arrival.source === row.from),
+          },
+        ]
+      : [],
+  );
+}
 
 /** Of a trace of one interface that has a route: what was sent to an address of the node. On a port of a bridge or bond it would be another device's. */
 function cameIn(rows: NonNullable<Sources["packet-trace"]>["silent"], routes: readonly Route[], addresses: readonly Address[]): Seen[] {

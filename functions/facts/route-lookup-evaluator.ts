@@ -4,7 +4,7 @@ import type { Family } from "./ip-address.ts";
 import { addressBits, networkBits, prefixBits, widthOf, within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import type { Route } from "./route.ts";
-import type { Rule } from "./rule.ts";
+import { FWMARK, type Rule } from "./rule.ts";
 
 /**
  * Answers "which route would this packet take" as the kernel does: rules in the order of their priorities, in each table the longest prefix, then the
@@ -252,11 +252,9 @@ function ruleMatches(rule: RuleRow, packet: Packet, inVrf: (name: string | undef
   return rule.not ? !matches : matches;
 }
 
-const MARK = /^(?:0x[0-9a-fA-F]{1,8}|\d{1,10})(?:\/(?:0x[0-9a-fA-F]{1,8}|\d{1,10}))?$/;
-
 /** `0x80/0x80`, `0xca6c`. */
 function markMatches(wanted: string, mark: number | undefined): boolean | undefined {
-  if (!MARK.test(wanted)) return undefined;
+  if (!FWMARK.test(wanted)) return undefined;
   const [value = "0", mask = "0xffffffff"] = wanted.split("/");
   if (BigInt(mask) === 0n) return BigInt(value) === 0n;
   if (mark === undefined) return undefined;

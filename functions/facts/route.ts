@@ -8,6 +8,7 @@ import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily, readPrefix } from "./mask.ts";
 import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
+import { withoutLineCount } from "./pipe.ts";
 import { laidOut, present } from "./present.ts";
 import { wordsOf } from "./words.ts";
 
@@ -104,7 +105,8 @@ export const route = defineFact({
     return { format, complete: main, scope: familyScope(family ?? "ipv4", main ? [] : filters), rank };
   },
   schema: Routes,
-  parse({ text, argv, view }) {
+  parse({ text: printed, argv, view, pipe }) {
+    const text = withoutLineCount(printed, pipe ?? "");
     const unparsed = new UnparsedLines();
     const rows: Route[] = [];
     if (view.format === "net-tools") readNetTools(rows, text, argv, unparsed);
@@ -196,7 +198,7 @@ interface Words {
 }
 
 /** The kernel's answer for a table in which no route was ever put. */
-const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
+export const NO_TABLE = /^(?:Error: ipv[46]: FIB table does not exist\.?|Dump terminated)$/;
 
 function readText(rows: Route[], text: string, given: Defaults, unparsed: UnparsedLines): void {
   const guess = new FamilyGuess(given.family);

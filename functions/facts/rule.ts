@@ -5,6 +5,7 @@ import { familyScope, goneOf, ipCommand, mergeFamilies, ROUTE_PROTOCOLS, ROUTE_T
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { readPrefix } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
+import { withoutLineCount } from "./pipe.ts";
 import { present } from "./present.ts";
 
 const ACTIONS = ["lookup", "goto", "nop", "blackhole", "unreachable", "prohibit"] as const;
@@ -71,7 +72,8 @@ const BUSYBOX_ACTIONS = new Map<string, Action>(Object.entries({ local: "goto", 
 /** Words with a value that no field holds. */
 const OTHER_PAIRS = new Set(["suppress_ifgroup", "realms", "tun_id", "masquerade", "map-to"]);
 const NAME = /^[^\s/]{1,127}$/;
-const FWMARK = /^(?:0x[0-9a-fA-F]{1,8}|\d{1,10})(?:\/(?:0x[0-9a-fA-F]{1,8}|\d{1,10}))?$/;
+/** A mark, with or without its mask: `0x200/0xf00`. */
+export const FWMARK = /^(?:0x[0-9a-fA-F]{1,8}|\d{1,10})(?:\/(?:0x[0-9a-fA-F]{1,8}|\d{1,10}))?$/;
 
 export const rule = defineFact({
   id: "rule",
@@ -84,7 +86,8 @@ export const rule = defineFact({
     return { format: command.json ? "json" : "text", complete: command.filters.length === 0, scope, rank: command.json ? 2 : 1 };
   },
   schema: Rules,
-  parse({ text, argv, view }) {
+  parse({ text: printed, argv, view, pipe }) {
+    const text = withoutLineCount(printed, pipe ?? "");
     const unparsed = new UnparsedLines();
     const rows: Rule[] = [];
     const family = ipCommand(argv)?.family ?? "ipv4";

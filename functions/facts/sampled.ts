@@ -27,6 +27,16 @@ export function samples<T>(parts: readonly Part<T>[]): Samples<T>[] {
   });
 }
 
+/** Of each scope the layout that shows the most, in its first and its second sample, and what the newer of them says. For facts of which only some rows are counters. */
+export function samplesByScope<T>(parts: readonly Part<T>[]): { before: Part<T> | undefined; after: Part<T> | undefined; newest: T }[] {
+  return [...Map.groupBy(parts, (part) => part.view.scope).values()].flatMap((own) => {
+    const ranked = own.toSorted((a, b) => rankOf(b) - rankOf(a));
+    const [before, after] = [1, 2].map((sample) => ranked.find((part) => part.view.format === ranked[0]?.view.format && part.sample === sample));
+    const newest = after ?? before;
+    return newest === undefined ? [] : [{ before, after, newest: newest.value }];
+  });
+}
+
 /** How much a counter grew; undefined if it is not known before, or went down (it was reset between the samples). */
 export function growth(before: number | undefined, after: number): number | undefined {
   return before === undefined || after < before ? undefined : after - before;

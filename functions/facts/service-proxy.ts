@@ -57,6 +57,10 @@ const Proof = z.object({
 const Written = z.object({ line: z.int(), age: z.number() });
 /** An external address that somebody wrote into a service although it is a node's: kube-proxy in IPVS mode takes it on every other node. Where kube-ipvs0 was not seen. */
 const Claimed = z.object({ line: z.int(), address: z.string(), service: z.string(), node: z.string() });
+/** `ip route get` of another node's address, which this node keeps for itself, and that IPVS took as far as the mode or a service with that external address tells. */
+const Looped = z.object({ line: z.int(), address: z.string(), node: z.string() });
+/** A rule that sends a service to an endpoint, where none of all endpoints that its rules know is among those that the cluster lists for it. */
+const Outdated = z.object({ line: z.int(), service: z.string(), address: z.string(), listed: z.array(z.string()) });
 const ServiceProxy = z.object({
   /** The best source first; a source that contradicts itself is left out. */
   modes: z.array(Mode),
@@ -65,6 +69,8 @@ const ServiceProxy = z.object({
   /** Of addresses that are bound and not the node's own. */
   foreign: z.array(Proof),
   claimed: z.array(Claimed),
+  looped: z.array(Looped),
+  outdated: z.array(Outdated),
   written: z.array(Written),
 });
 type ServiceProxy = z.infer<typeof ServiceProxy>;
@@ -76,6 +82,7 @@ type Proof = z.infer<typeof Proof> & Row;
 interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
+  readonly "route-answer"?: { rows: readonly (Row & { destination: string; interface: string })[] };
   readonly iptables?: Iptables;
   readonly ipvs?: {
     services: readonly (Row & { protocol: string; address: string; port?: number; servers: number })[];
@@ -88,7 +95,7 @@ interface Sources {
   readonly "cluster-node"?: { rows: readonly (Row & { name: string; internalAddress?: string })[] };
   readonly "cluster-service"?: {
     addresses: readonly (Row & { name: string; address: string; external?: boolean })[];
-    endpoints: readonly (Row & { name: string; namespace?: string; address: string })[];
+    endpoints: readonly (Row & { name: string; namespace?: string; address: string; more?: boolean })[];
   };
   readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string })[] };
   readonly fdb?: { rows: readonly (Row & { mac?: string; destination?: string })[] };
@@ -112,10 +119,24 @@ const FAILED_CALL = /(?:connection refused|no route to host|i\/o timeout|Client\
 export const serviceProxy = defineDerivedFact<ServiceProxy>({
   id: "service-proxy",
   title: "Mode of the service proxy, what another mode left, and addresses that IPVS took from other machines",
-  from: ["address", "route", "iptables", "ipvs", "kube-proxy", "process", "agent-log", "neighbor", "fdb", "cluster-node", "cluster-service", "cilium-status"],
+  from: [
+    "address",
+    "route",
+    "iptables",
+    "ipvs",
+    "kube-proxy",
+    "process",
+    "agent-log",
+    "neighbor",
+    "fdb",
+    "cluster-node",
+    "cluster-service",
+    "cilium-status",
+    "route-answer",
+  ],
   // nobody asks the cluster on a node, and few nodes have Cilium
-  optional: ["cluster-node", "cluster-service", "cilium-status"],
-  inPart: ["cluster-service"],
+  optional: ["cluster-node", "cluster-service", "cilium-status", "route-answer"],
+  inPart: ["cluster-service", "route-answer"],
   schema: ServiceProxy,
   enough: (values, whole) => enough(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
@@ -149,6 +170,8 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
     leftovers,
     foreign: [...foreignOf(sources, whole, bound), ...(bound.length === 0 ? virtualOf(sources) : [])].slice(0, MAX_ROWS),
     claimed: claimedOf(sources, modes[0], bound),
+    looped: loopedOf(sources, modes[0]).slice(0, MAX_ROWS),
+    outdated: outdatedOf(sources).slice(0, MAX_ROWS),
     written: written.slice(0, MAX_ROWS),
   };
 }
@@ -280,6 +303,53 @@ function claimedOf(sources: Sources, mode: Mode | undefined, bound: readonly Bou
   return (sources["cluster-service"]?.addresses ?? []).flatMap((row) => {
     const node = row.external === true ? nodes.find((other) => other.internalAddress === row.address) : undefined;
     return node === undefined ? [] : [{ ...placed(row), address: row.address, service: row.name, node: node.name }];
+  });
+}
+
+/** An address that another interface of the node has, too, is its own; that of this node must be among those that were seen. */
+function loopedOf(sources: Sources, mode: Mode | undefined): ServiceProxy["looped"] {
+  const own = new Set((sources.address?.rows ?? []).filter((row) => row.interface !== INTERFACE).map((row) => row.address));
+  const nodes = sources["cluster-node"]?.rows ?? [];
+  if (!nodes.some((row) => row.internalAddress !== undefined && own.has(row.internalAddress))) return [];
+  const claimed = (address: string): boolean =>
+    (sources["cluster-service"]?.addresses ?? []).some((row) => row.external === true && row.address === address) ||
+    (mode?.mode === "ipvs" && mode.source !== "config");
+  return (sources["route-answer"]?.rows ?? []).flatMap((row) => {
+    const node = row.interface === "lo" && !own.has(row.destination) ? nodes.find((other) => other.internalAddress === row.destination) : undefined;
+    return node === undefined || !claimed(row.destination) ? [] : [{ ...placed(row), address: row.destination, node: node.name }];
+  });
+}
+
+/** "shop/cart:http", "shop/cart:http -> 10.244.1.9:8080", "shop/cart" of a service whose only port has no name. */
+const COMMENT = /^([a-z0-9-]{1,63}\/[a-z0-9-]{1,63})(?::[a-z0-9-]{0,63})?(?: -> .{1,60})?$/;
+
+/** Of rules that are listed in part the missing ones may be right: every endpoint that the service's chain jumps to must have been seen. */
+function outdatedOf(sources: Sources): ServiceProxy["outdated"] {
+  const listed = new Map<string, Set<string>>();
+  const cut = new Set<string>();
+  for (const { namespace, name, address, more } of sources["cluster-service"]?.endpoints ?? []) {
+    if (namespace === undefined) continue;
+    const service = `${namespace}/${name}`;
+    if (more === true) cut.add(service);
+    listed.set(service, (listed.get(service) ?? new Set()).add(address));
+  }
+  if (listed.size === 0) return [];
+  const serviceOf = (row: IptablesRow): string | undefined => COMMENT.exec(row.comment ?? "")?.[1];
+  const written = new Map<string, { row: IptablesRow & Row; address: string }[]>();
+  const jumps: { service: string; to: string }[] = [];
+  for (const row of sources.iptables?.rows ?? []) {
+    const service = serviceOf(row);
+    if (service === undefined || !listed.has(service) || cut.has(service)) continue;
+    const address = row.chain.startsWith("KUBE-SEP-") && row.target === "DNAT" ? row.toDestination?.replace(/:\d+$/, "").replace(/^\[|\]$/g, "") : undefined;
+    if (address !== undefined) written.set(service, [...(written.get(service) ?? []), { row, address }]);
+    else if (row.chain.startsWith("KUBE-SVC-") && row.target?.startsWith("KUBE-SEP-") === true) jumps.push({ service, to: row.target });
+  }
+  return [...written].flatMap(([service, ends]) => {
+    const known = listed.get(service) as ReadonlySet<string>;
+    const own = jumps.filter((jump) => jump.service === service);
+    const whole = own.length > 0 && own.every(({ to }) => ends.some(({ row }) => row.chain === to));
+    const others = ends.every(({ address }) => !known.has(address) && [...known].every((one) => one.includes(":") === address.includes(":")));
+    return whole && others ? ends.map(({ row, address }) => ({ ...placed(row), service, address, listed: [...known] })) : [];
   });
 }
 

@@ -68,7 +68,7 @@ export const socketSummary = defineFact({
     if (program === "ss") return hasLetter(argv, "s") || hasOption(argv, "--summary") ? { format: "ss", complete: true, scope: "ss", rank: 1 } : undefined;
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
-    if (program === "cat" && rest.length === 1 && PROTOCOLS.test(rest[0] as string))
+    if (["cat", "head", "grep", "egrep"].includes(program ?? "") && PROTOCOLS.test(rest.at(-1) ?? ""))
       return { format: "protocols", complete: false, scope: "protocols", rank: 0 };
     const files = rest.filter((word) => FILE.test(word));
     if (files.length === 0 || !["cat", "head", "tail", "grep"].includes(program ?? "")) return undefined;

@@ -4,7 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { readFamily } from "./mask.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
-import { isLineCount } from "./pipe.ts";
+import { countsEqual, isLineCount } from "./pipe.ts";
 import { present } from "./present.ts";
 import { growth, samples } from "./sampled.ts";
 
@@ -107,8 +107,6 @@ const COUNTED = /^(?:(\d{1,9})\s+"?([A-Z][A-Z\d_-]{3,15})"?|([A-Z][A-Z\d_-]{3,15
 const PROGRAM = /^(\d{1,10})\/(\S.{0,200})$/;
 // "   6214 20114/java", "991 users:((\"celery\",pid=1,fd=7))", "    412 10.0.0.9:443"
 const COUNTED_BY = /^(\d{1,9})\s+(\S.{0,200})$/;
-/** A pipe that counts equal lines. */
-const COUNTING = /(?:^|\| )uniq (?:-[a-z]{0,3}c[a-z]{0,3}|--count)(?: |$)/;
 /** The one filter of ss whose output is complete in its own way. */
 const CLOSE_WAIT = "state close-wait";
 /** A search, or a filter of ss, that shows every socket with this local port: `| grep ':53 '`, `sport = :53`. */
@@ -128,11 +126,14 @@ export const socket = defineFact({
     { argv: ["ss", "-lnum"], samples: 2 },
     { argv: ["ss", "-tan", "state", "close-wait"] },
   ],
-  recognize(argv, search): View | undefined {
+  recognize(argv, search, pipe = ""): View | undefined {
     const program = argv[0];
     // `awk '{print $4}' /proc/net/tcp | sort | uniq -c`: the column of the states
-    const column = program === "awk" && argv.length === 3 && /^\{ ?print \$4;? ?\}$/.test(argv[1] as string);
-    const file = column || (program === "cat" && argv.length === 2) ? PROC_FILE.exec(argv.at(-1) as string)?.[1] : undefined;
+    const column = /^g?awk$/.test(program ?? "") && /^(?:F?NR ?(?:>|!=) ?1 ?)?\{ ?print \\?\$4;? ?\}$/.test(argv[1] ?? "");
+    const files = argv.slice(column ? 2 : 1);
+    // counted, those of both families are one number
+    const both = files.length === 2 && countsEqual(pipe) && files.every((name) => PROC_FILE.exec(name)?.[1]?.startsWith("tcp"));
+    const file = (column || program === "cat") && (files.length === 1 || both) ? PROC_FILE.exec(files[0] as string)?.[1] : undefined;
     // IPv4 and IPv6 have files of their own
     if (file !== undefined) return { format: "proc", complete: false, scope: `${file.slice(0, 3)} all ${file.endsWith("6") ? "ipv6" : "ipv4"}`, rank: 1 };
     if (/^[ef]?grep$/.test(program ?? "")) return ofSaved(argv);
@@ -160,7 +161,7 @@ export const socket = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Socket[] = [];
     const counting = isLineCount(pipe) || (view.format === SAVED && hasLetter(argv, "c"));
-    const named = counting || COUNTING.test(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
+    const named = counting || countsEqual(pipe) ? stateNamed([...pipe.split(/[^\w-]+/), ...argv]) : undefined;
     const countedState = counting ? named : undefined;
     const protocols = view.scope.split(" ").filter((word) => word === "tcp" || word === "udp");
     const only = protocols.length === 1 ? protocols[0] : undefined;

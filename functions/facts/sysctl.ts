@@ -3,9 +3,11 @@ import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { namesFound } from "./iptables-search.ts";
 import { jsonElements } from "./json.ts";
+import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { ranked } from "./parts.ts";
 import { withoutPrompts } from "./paste.ts";
+import { squeezed } from "./words.ts";
 
 /**
  * Kernel settings under /proc/sys, and those that were asked for and do not exist.
@@ -27,11 +29,11 @@ const Absent = z.object({
 });
 /** Of the keys that begin with it every one was listed: a search behind `sysctl -a` asked for them. (Who pasted it may have left some away: none counts as absent.) */
 const Prefix = z.object({ line: z.int(), prefix: z.string() });
-/** A program that does not go on, or says that its containers are cut off, because of how a setting is. */
+/** A program that does not go on, or says that its containers are cut off, because of how a setting is; a watcher on the node (node-problem-detector, EKS's) that saw a limit reached. */
 const Refusal = z.object({
   line: z.int(),
   key: z.string(),
-  program: z.enum(["docker", "kubeadm"]),
+  program: z.enum(["docker", "kubeadm", "watcher"]),
   /** True if it ended there. */
   ended: z.boolean().optional(),
 });
@@ -87,12 +89,18 @@ const REMARK = /^sysctl: reading key ["'][!-~]{1,300}["']$/;
 const LOADED = "loaded";
 /** The format of programs that tell among much else what they found of some settings. */
 const TOLD = "told";
+/** The format of `kubectl get events`: node-problem-detector tells of conntrack's table there. */
+const EVENTS = "events";
 /** The format of `ip netconf show`, which says `on` and `off`. */
 const NETCONF = "netconf";
 /** The format of `ip ntable show`: the limits of the neighbour tables, and settings of each device. */
 const NTABLE = "ntable";
 const APPLYING = /^\* Applying \S{1,300}(?: \.\.\.)?$/;
 
+/** `netstat -s`, below "Ip:": "Forwarding: 2" is off; old versions "Forwarding is disabled". /proc/net/snmp has it as the first number. Of IPv6 they have no such line. */
+const FORWARDING = /^(?:\s{1,8}Forwarding(?:: ([12])|\s+is (enabled|disabled))|Ip: ([12]) \d{1,3}(?: \d{1,20}){8,40})$/;
+const isStatistics = (argv: readonly string[]): boolean =>
+  (argv[0] === "netstat" && hasLetter(argv, "s")) || (/^(?:cat|e?grep|head)$/.test(argv[0] ?? "") && argv.at(-1) === "/proc/net/snmp" && argv.length < 4);
 /** docker: "WARNING: bridge-nf-call-iptables is disabled" (`docker info`; so it says of a setting that is not there, too), "WARNING: IPv4 forwarding is disabled. …" (and `docker run`) */
 const WARNED =
   /^["'`]?(?:WARNING: |(?:---> )?\[Warning\] )(?:(bridge-nf-call-ip6?tables)|(IPv4 forwarding)) is disabled(\. Networking will not work\.?)?["'`]?$/;
@@ -106,13 +114,15 @@ export const sysctl = defineFact({
   byHand: "sysctl -a",
   recognize(argv): View | undefined {
     if (argv[0] === "sysctl") return sysctlView(argv);
-    if (argv[0] === "kubeadm" || isDocker(argv)) return { format: TOLD, complete: false, scope: argv[0] ?? "", rank: 0 };
+    if (argv[0] === "kubeadm" || isDocker(argv) || isStatistics(argv)) return { format: TOLD, complete: false, scope: argv[0] ?? "", rank: 0 };
     if (argv[0] === "ls") return listedFolder(argv) === undefined ? undefined : { format: "folder", complete: true, scope: argv.join(" "), rank: 0 };
     if (eachOf(argv)) return { format: EACH, complete: false, scope: argv.join(" "), rank: 1 };
     if (isNtable(argv)) return { format: NTABLE, complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     if (isNetconf(argv)) return { format: NETCONF, complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return metrics;
+    const events = nodeEventsView(argv, EVENTS);
+    if (events !== undefined) return events;
     const files = filesOf(argv);
     return files === undefined ? undefined : { format: "files", complete: false, scope: files.join(" "), rank: 1 };
   },
@@ -125,7 +135,8 @@ export const sysctl = defineFact({
     text.trim() !== "" ||
     (exitCode === 1 && stderr.trim() === "" && command.includes("grep ")) ||
     stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
-  parse({ text, argv, view, stderr, pipe, truncated }) {
+  parse({ text, argv, view, stderr, pipe, truncated, names = [] }) {
+    if (view.format === EVENTS) return readEvents(nodeEvents({ text, argv, names }));
     if (view.format === TOLD) return readTold(text);
     if (view.format === NTABLE) return readNtable(text);
     if (view.format === NETCONF) return text.trimStart().startsWith("[{") ? readNetconfJson(text) : readNetconf(text);
@@ -154,7 +165,7 @@ export const sysctl = defineFact({
       else if (view.format === "pairs" || view.format === "metrics" || view.format === LOADED) {
         const pair = PAIR.exec(content);
         if (pair === null) unparsed.add(line, raw);
-        else rows.push({ line, key: keyOfWord(pair[1] as string), value: oneBlank(pair[2] as string) });
+        else rows.push({ line, key: keyOfWord(pair[1] as string), value: squeezed(pair[2] as string) });
       } else {
         const header = HEADER.exec(content);
         const prefixed = header !== null ? null : view.format === EACH ? NAMED.exec(content) : FILE_AND_VALUE.exec(content);
@@ -163,9 +174,9 @@ export const sysctl = defineFact({
           [file, headed] = [header[1], line];
         } else if (prefixed !== null) {
           const value = (prefixed[2] as string).replace(numbered ? /^\d{1,6}:/ : /^$/, "");
-          rows.push({ line, key: keyOfPath(prefixed[1] as string), value: oneBlank(value) });
+          rows.push({ line, key: keyOfPath(prefixed[1] as string), value: squeezed(value) });
         } else if (file !== undefined) {
-          rows.push({ line, key: keyOfPath(file), value: oneBlank(content) });
+          rows.push({ line, key: keyOfPath(file), value: squeezed(content) });
           file = undefined;
         } else bare.push({ line, text: numbered ? content.replace(/^\d{1,6}:/, "") : content });
       }
@@ -188,14 +199,17 @@ export const sysctl = defineFact({
       const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
       if (keys.some((key) => key.includes("*"))) for (const { line, text: content } of bare) unparsed.add(line, content);
       else if (bare.length === keys.length)
-        bare.forEach(({ line, text: value }, i) => void rows.push({ line, key: keys[i] as string, value: oneBlank(value) }));
+        bare.forEach(({ line, text: value }, i) => void rows.push({ line, key: keys[i] as string, value: squeezed(value) }));
       else if (others === 0 && rows.length === 0 && slots === keys.length) {
         // As many lines as keys, some of them empty: so are those values.
         const values = new Map(bare.map((entry) => [entry.line, entry.text]));
-        keys.forEach((key, i) => void rows.push({ line: i + 1, key, value: oneBlank(values.get(i + 1) ?? "") }));
+        keys.forEach((key, i) => void rows.push({ line: i + 1, key, value: squeezed(values.get(i + 1) ?? "") }));
+      } else if (others === 0 && rows.length === 0 && keys.length === 1 && bare.length === 0 && MAY_BE_EMPTY.has(keys[0] as string)) {
+        // so is all there was, where the lines of a paste or the end of an output do not show it
+        rows.push({ line: Math.max(1, text.split("\n").length - 1), key: keys[0] as string, value: "" });
       } else if (rows.length === 0 && bare.length > 0 && bare.length === keys.filter((key) => !MAY_BE_EMPTY.has(key)).length) {
         // the empty line of a list without entries is lost where somebody copies the output
-        const values = bare.map((entry) => ({ line: entry.line, value: oneBlank(entry.text) }));
+        const values = bare.map((entry) => ({ line: entry.line, value: squeezed(entry.text) }));
         const { line } = values.at(-1) as { line: number };
         for (const key of keys) rows.push({ key, ...(MAY_BE_EMPTY.has(key) ? { line, value: "" } : (values.shift() as { line: number; value: string })) });
       } else for (const { line, text: content } of bare) unparsed.add(line, content);
@@ -443,6 +457,9 @@ function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
     if (warned !== null) rows.push({ line, key: warned[2] === undefined ? `net.bridge.${warned[1]}` : "net.ipv4.ip_forward", value: "0" });
     // `docker info` tells the same of a host without any container
     if (warned?.[3] !== undefined) refusals.push({ line, key: "net.ipv4.ip_forward", program: "docker" });
+    const forwarding = FORWARDING.exec(content.trimEnd());
+    if (forwarding !== null)
+      rows.push({ line, key: "net.ipv4.ip_forward", value: (forwarding[1] ?? forwarding[3]) === "1" || forwarding[2] === "enabled" ? "1" : "0" });
     const match = PREFLIGHT.exec(content);
     if (match === null) continue;
     const key = keyOfPath(match[2] as string);
@@ -451,6 +468,25 @@ function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
     refusals.push({ line, key, program: "kubeadm", ...(match[1] === "ERROR" ? { ended: true } : {}) });
   }
   return new UnparsedLines().with({ rows, absent, prefixes: [], ...(refusals.length === 0 ? {} : { refusals }) });
+}
+
+/** node-problem-detector: "Conntrack table usage over 90%: 261902 out of 262144". */
+const USAGE = /^Conntrack table .{1,40}: (\d{1,12}) out of (\d{1,12})$/;
+
+/** The same without numbers, as older versions say it, and EKS's node monitoring agent of the kernel's message. */
+const EXCEEDED = /^(?:Conntrack table full|Connection tracking exceeded the maximum for the kernel)$/;
+
+/** The newest event that has the numbers, and those that say that the table is full. */
+function readEvents(events: readonly NodeEvent[]): Parsed<z.infer<typeof Sysctl>> {
+  const rows: Setting[] = [];
+  const refusals: z.infer<typeof Refusal>[] = [];
+  for (const { line, reason, message } of events) {
+    if (EXCEEDED.test(message.trim())) refusals.push({ line, key: "net.netfilter.nf_conntrack_max", program: "watcher" });
+    const [, count, max] = reason === "ConntrackFull" && rows.length === 0 ? (USAGE.exec(message.trim()) ?? []) : [];
+    if (count === undefined || max === undefined) continue;
+    rows.push({ line, key: "net.netfilter.nf_conntrack_count", value: count }, { line, key: "net.netfilter.nf_conntrack_max", value: max });
+  }
+  return new UnparsedLines().with({ rows, absent: [], prefixes: [], ...(refusals.length === 0 ? {} : { refusals }) });
 }
 
 /**
@@ -500,7 +536,6 @@ function keyOfWord(word: string): string {
 }
 
 const swapped = (text: string): string => text.replace(/[./]/g, (separator) => (separator === "." ? "/" : "."));
-const oneBlank = (value: string): string => value.trim().replace(/\s+/g, " ");
 
 /** The key that a message says does not exist. BusyBox mixes dots and slashes in its message, so the keys that were `asked` for decide. */
 function absentKey(content: string, asked: readonly string[]): string | undefined {

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, type Input, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
+import { samplesByScope } from "./sampled.ts";
 
 /**
  * Queueing disciplines and filters (BPF programs among them) of the interfaces.
@@ -185,13 +186,7 @@ function fromJson(input: Input) {
 /** The best part of each scope; qdiscs of the second sample carry the growth of their drops. */
 function mergeSamples(parts: readonly Part<Tc>[]): Tc {
   const merged: Tc = { qdiscs: [], filters: [] };
-  for (const scope of new Set(parts.map((part) => part.view.scope))) {
-    const own = parts.filter((part) => part.view.scope === scope).toSorted((a, b) => rankOf(b) - rankOf(a));
-    const format = own[0]?.view.format;
-    const before = own.find((part) => part.view.format === format && part.sample === 1);
-    const after = own.find((part) => part.view.format === format && part.sample === 2);
-    const newest = (after ?? before ?? own[0])?.value;
-    if (newest === undefined) continue;
+  for (const { before, after, newest } of samplesByScope(parts)) {
     const known = new Map((after === undefined ? [] : (before?.value.qdiscs ?? [])).map((row) => [keyOf(row), row.drops]));
     merged.qdiscs.push(
       ...newest.qdiscs.map((row) => {

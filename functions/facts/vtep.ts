@@ -4,6 +4,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Fdb } from "./fdb.ts";
 import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 
@@ -67,6 +68,7 @@ interface Sources {
   readonly fdb?: Fdb;
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { status: string; internalAddress?: string })[] };
+  readonly ping?: { rows: readonly (Row & { target: string; received: number; unreachable?: number })[] };
 }
 
 /** Names that CNIs give to VXLAN devices whose entries they keep themselves: without `ip -d link` the name tells the kind. */
@@ -77,11 +79,11 @@ const UNRESOLVED = new Set(["FAILED", "INCOMPLETE"]);
 export const vtep = defineDerivedFact<Vteps>({
   id: "vtep",
   title: "Other ends of VXLAN devices: gateway, MAC, node",
-  from: ["link", "route", "neighbor", "fdb", "address", "cluster-node", "flannel-annotation"],
+  from: ["link", "route", "neighbor", "fdb", "address", "cluster-node", "flannel-annotation", "ping"],
   // nobody asks the cluster on a node
   // what the nodes told each other through it a rule reads itself
-  optional: ["cluster-node", "flannel-annotation"],
-  inPart: ["cluster-node", "flannel-annotation"],
+  optional: ["cluster-node", "flannel-annotation", "ping"],
+  inPart: ["cluster-node", "flannel-annotation", "ping"],
   schema: Vteps,
   derive(values, whole) {
     const { link, route, neighbor, fdb, address } = values as Sources;
@@ -100,12 +102,14 @@ export const vtep = defineDerivedFact<Vteps>({
       if (names.has(row.interface)) neighbors.set(`${row.interface} ${row.address}`, row);
       else if (below.get(row.address) === undefined || !UNRESOLVED.has(row.state)) below.set(row.address, row);
     }
+    // somebody pinged the node behind the tunnel, and whoever is next to it said that it does not answer ARP
+    const refused = new Map((values as Sources).ping?.rows.filter((row) => row.received === 0 && (row.unreachable ?? 0) > 0).map((row) => [row.target, row]));
     const nodes = (values as Sources)["cluster-node"]?.rows ?? [];
     const allNodes = whole.has("cluster-node") && nodes.length > 0 && nodes.every((row) => row.internalAddress !== undefined);
     const result: Vteps = { rows: [], devices: [], steps: [] };
     for (const name of names) {
       const device = links.get(name);
-      if (device !== undefined) result.devices.push({ ...placeOf(device), interface: name, ...present({ mac: device.mac }) });
+      if (device !== undefined) result.devices.push({ ...placed(device), interface: name, ...present({ mac: device.mac }) });
     }
     const done = new Set<string>();
     const add = (place: Row, name: string, gateway: string, prefix: string | undefined) => {
@@ -116,7 +120,9 @@ export const vtep = defineDerivedFact<Vteps>({
       const mac = entry?.mac;
       const forward = mac === undefined ? undefined : (entries.get(`${name} ${mac}`) ?? entries.get(`${name} ${ANY}`));
       const destination = forward?.destination;
-      const under = destination === undefined ? undefined : below.get(destination);
+      const asked = destination === undefined ? undefined : refused.get(destination);
+      const under =
+        destination === undefined ? undefined : (below.get(destination) ?? (asked === undefined ? undefined : { ...placed(asked), state: "FAILED" }));
       const node = nodes.find((row) => destination !== undefined && row.internalAddress === destination);
       const unlisted = destination !== undefined && allNodes && node === undefined;
       const known = seen.has(name) || seen.has("*");
@@ -124,7 +130,7 @@ export const vtep = defineDerivedFact<Vteps>({
       // the listing was cut before the device's address, which may be the gateway's
       const hidden = address !== undefined && !whole.has("address") && !address.rows.some((row) => row.interface === name);
       result.rows.push({
-        ...placeOf(place),
+        ...placed(place),
         interface: name,
         gateway,
         ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
@@ -189,11 +195,6 @@ function markShared(rows: Vtep[]): void {
   }
 }
 
-/** Where a row was read: what every derived row inherits. */
-function placeOf({ line, output, text }: Row): Row {
-  return { line, ...present({ output, text }) };
-}
-
 function step(row: Row, name: string, gateway: string, kind: Step["kind"]): Step {
-  return { ...placeOf(row), interface: name, gateway, kind };
+  return { ...placed(row), interface: name, gateway, kind };
 }

@@ -12,13 +12,5 @@ export function wordsOf(text: string, limit = Number.POSITIVE_INFINITY): string[
   return words;
 }
 
-/** What stands behind the first `count` words of a text, blanks in front of it taken off. */
-export function behindWords(text: string, count: number): string {
-  let at = 0;
-  for (let word = 0; ; word++) {
-    while (at < text.length && text.charCodeAt(at) <= SPACE) at++;
-    if (word === count) return text.slice(at);
-    while (at < text.length && text.charCodeAt(at) > SPACE) at++;
-    if (at === text.length) return "";
-  }
-}
+/** The text with one blank for any run of them, and none around it. */
+export const squeezed = (text: string): string => text.trim().replace(/\s+/g, " ");

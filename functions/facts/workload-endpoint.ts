@@ -30,7 +30,7 @@ export const workloadEndpoint = defineFact({
   title: "Calico's devices of pods, as the cluster has them (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const tool = /^(?:calicoctl|kubectl-calico|kubectl|oc|k3s)$/.test(argv[0] ?? "");
+    const tool = /^(?:calicoctl|kubectl-calico|kubectl)$/.test(argv[0] ?? "");
     if (!tool || !argv.includes("get") || !argv.some((word) => /^(?:wep|workloadendpoints?)(?:\.[a-z.]{1,40})?$/i.test(word))) return undefined;
     return { format: "table", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 };
   },

@@ -1,6 +1,6 @@
 import { withoutColors } from "../facts/colors.ts";
-import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
-import { isKnown } from "./bundle.ts";
+import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { isCommand } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
@@ -34,8 +34,7 @@ const MARKUP =
   /^(?:\[(?:source|listing|literal|subs)\b.{0,100}\]|\.(?!\.)[\w/].{0,300}|::|\.\. (?:code(?:-block)?|sourcecode|parsed-literal)::.{0,60})[ \t]{0,4}$/;
 
 /** A command, and below it a line of signs that is as long. */
-const isTitle = (title = "", below = ""): boolean =>
-  title.length === below.length && /^([-=~^"'#*+])\1{2,400}$/.test(below) && (isKnown(title) || commandLine(title).foreign);
+const isTitle = (title = "", below = ""): boolean => title.length === below.length && /^([-=~^"'#*+])\1{2,400}$/.test(below) && isCommand(title);
 
 /** The lines of AsciiDoc and reStructuredText with Markdown's fences, and their titles as code. */
 function withFences(lines: readonly string[]): readonly string[] {
@@ -173,7 +172,7 @@ const BEGINNING = 5000;
 function namesCommand(lines: readonly string[]): boolean {
   const plain = plainPrompts(lines.slice(0, BEGINNING));
   return (
-    plain.some((line) => line.length < 500 && isPromptLine(line) && (isKnown(withoutPrompt(line)) || commandLine(withoutPrompt(line)).foreign)) ||
+    plain.some((line) => line.length < 500 && isPromptLine(line) && isCommand(withoutPrompt(line))) ||
     namedOutputs(blocksOf(plain), undefined).outputs.length > 1
   );
 }

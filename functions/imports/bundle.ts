@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
-import { asked } from "../facts/command.ts";
+import { asked, commandLine } from "../facts/command.ts";
 import { toldByDate } from "../facts/date-output.ts";
 import { commandsOf, commandsOfTurn, readersOf } from "../facts/several-commands.ts";
 import { type Head, type Limits, nothing, readHead, type Taken, unpackSome } from "../transports/archive.ts";
@@ -106,6 +106,9 @@ export function directoryBundle(root: string): Bundle {
 
 /** True if some fact reads the output of this command, or of one of those on the line. */
 export const isKnown = (command: string): boolean => [...commandsOf(command), ...commandsOfTurn(command)].some((one) => readersOf(one).length > 0);
+
+/** True of such a command, and of any that was run in a pod. */
+export const isCommand = (text: string): boolean => isKnown(text) || commandLine(text).foreign;
 
 /**
  * A capture of a draft, secrets blacked out: people share what their tools gather. `fallback` names the node where nothing else does; `secrets`: expressions besides

@@ -1,3 +1,4 @@
+import { parsedJson } from "../facts/json.ts";
 import { decodeText, type Head } from "../transports/archive.ts";
 import type { Draft, DraftOutput, Importer } from "./bundle.ts";
 
@@ -44,12 +45,7 @@ export const clusterDump: Importer = {
 
 /** Pods and their nodes, from a list of pods. Anything else than what is expected in it is passed over. */
 function placesIn(head: Head): [string, string][] {
-  let list: { items?: unknown };
-  try {
-    list = JSON.parse(decodeText(head.bytes)) as typeof list;
-  } catch {
-    return []; // cut, perhaps
-  }
+  const list = parsedJson(decodeText(head.bytes)) as { items?: unknown } | null | undefined;
   if (!Array.isArray(list?.items)) return [];
   return (list.items as { metadata?: { name?: unknown }; spec?: { nodeName?: unknown } }[]).flatMap((item): [string, string][] => {
     const [name, node] = [item?.metadata?.name, item?.spec?.nodeName];

@@ -1,7 +1,7 @@
 import { isPromptLine } from "../facts/command.ts";
 import { withoutEmphasis } from "../facts/paste.ts";
 import { isKnown } from "./bundle.ts";
-import { logSignOf, wrappedLog } from "./log-lines.ts";
+import { logSignOf, TIMED, wrappedLog } from "./log-lines.ts";
 import { signOf } from "./unnamed-outputs.ts";
 
 /**
@@ -37,7 +37,6 @@ const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
 
 /** A line of an output that the person made bold; not a command, which is a heading then. */
 const BOLD = /^\*\*([^*\s](?=[^*]{0,300}\d)[^*]{0,300}[^*\s:])\*\*[ \t]{0,4}$/;
-const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
 
 /** `>>> ip route`: a script's headings, not what a mail quotes. */
 const CHEVRONS = /^>{2,4} {1,2}([a-z/].{0,400})$/;

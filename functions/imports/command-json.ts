@@ -1,6 +1,6 @@
-import { commandLine } from "../facts/command.ts";
+import { parsedJson } from "../facts/json.ts";
 import { asPrinted } from "./as-printed.ts";
-import { type Draft, type DraftOutput, isKnown } from "./bundle.ts";
+import { type Draft, type DraftOutput, isCommand, isKnown } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { tableRows } from "./command-table.ts";
 import { standardOutput } from "./host-prefix.ts";
@@ -39,7 +39,7 @@ const isMembers = (value: unknown): value is Members => typeof value === "object
 
 /** The outputs that a text in JSON holds, one draft a node; none if it is no JSON, or holds no output of a command that netcheck knows. Pure, total. */
 export function readCommandJson(text: string, file: string): Draft[] {
-  const whole = /^\s{0,100}[[{]/.test(text) ? parsed(text) : undefined;
+  const whole = /^\s{0,100}[[{]/.test(text) ? parsedJson(text) : undefined;
   const spelt = whole === undefined ? spelledOut(text) : undefined;
   if (spelt !== undefined) {
     const { others, ...draft } = readTranscript(spelt, `${file}!text`);
@@ -63,14 +63,6 @@ export function readCommandJson(text: string, file: string): Draft[] {
     drafts.set(name, outputs);
   }
   return [...drafts].flatMap(([target, outputs]) => (outputs.length > 0 ? [{ target, outputs }] : []));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 interface Answer {
@@ -101,7 +93,7 @@ function objectsIn(text: string): Answer[] {
     const open = head.trimEnd() === "{";
     if (open && last <= i) continue;
     const end = open ? lines.indexOf("}", i) : i;
-    const value = parsed([head, ...lines.slice(i + 1, end + 1)].join("\n"));
+    const value = parsedJson([head, ...lines.slice(i + 1, end + 1)].join("\n"));
     if (value !== undefined) found.push({ node, value, task });
     i = end;
   }
@@ -181,7 +173,7 @@ function ofScript(text: string, key: string, file: string): readonly DraftOutput
 
 function add(command: string, printed: string, { stderr, ...rest }: Members, file: string, outputs: DraftOutput[]): void {
   // in a pod it may be about what programs meet with there
-  if (!isKnown(command) && !commandLine(command).foreign) return;
+  if (!isCommand(command)) return;
   const exit = first(rest, EXIT);
   outputs.push({
     command,

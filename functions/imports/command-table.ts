@@ -1,5 +1,5 @@
-import { commandLine } from "../facts/command.ts";
-import { isKnown } from "./bundle.ts";
+import { withoutEntities } from "../facts/paste.ts";
+import { isCommand } from "./bundle.ts";
 
 /**
  * Commands with what they printed in the rows of a table: of a spreadsheet (CSV), of a page (HTML), of Markdown, whose lines end with `<br>`.
@@ -16,15 +16,14 @@ export interface TableRow {
 
 const HEAD = /^"?[A-Za-z][\w .-]{0,60}"?(?:([,;\t])"?[A-Za-z][\w .-]{0,60}"?){1,20}\r?$/;
 const NODE = /^"?(?:node|host)(?:[ _-]?name)?"?$/i;
-const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&" };
-const isCommand = (text: string): boolean => text.length < 2000 && /^[a-z/]/.test(text) && (isKnown(text) || commandLine(text).foreign);
+const isTyped = (text: string): boolean => text.length < 2000 && /^[a-z/]/.test(text) && isCommand(text);
 
 /** The rows of such a table that have a command and an output; none if the text is no table. Pure, total, linear. */
 export function tableRows(text: string): TableRow[] {
   const [head = [], ...rows] = tableOf(text);
   const node = head.findIndex((cell) => NODE.test(cell.trim()));
   return rows.flatMap((row): TableRow[] => {
-    const at = row.findIndex((cell) => isCommand(bare(cell)));
+    const at = row.findIndex((cell) => isTyped(bare(cell)));
     const printed = row.slice(at + 1).reduce((longest, cell) => (cell.length > longest.length ? cell : longest), "");
     const name = row[node]?.trim() ?? "";
     if (at === -1 || at === row.length - 1) return [];
@@ -64,10 +63,7 @@ function tableOf(text: string): string[][] {
 
 /** A cell as a page shows it. */
 const shown = (cell: string): string =>
-  cell
-    .replaceAll(/<br ?\/?>/gi, "\n")
-    .replaceAll(/<\/?(?:pre|code|b|tt|p|span|div)(?:\s[^<>]{0,200})?>/gi, "")
-    .replaceAll(/&(?:lt|gt|quot|#39|nbsp|amp);/g, (entity) => ENTITIES[entity] ?? entity);
+  withoutEntities(cell.replaceAll(/<br ?\/?>/gi, "\n").replaceAll(/<\/?(?:pre|code|b|tt|p|span|div)(?:\s[^<>]{0,200})?>/gi, ""));
 
 /** Rows of CSV: a cell between quotes may have commas, lines, and quotes as two. */
 function spreadsheet(text: string, comma: string): string[][] {

@@ -16,7 +16,7 @@ export function commandIn(table: FileTable, path: string): string | undefined {
 }
 
 /** The outputs among some files. `root`: the folder that the table's paths begin in, "" or with `/` at its end. */
-export function outputsIn(table: FileTable, files: ReadonlyMap<string, Head>, root = ""): DraftOutput[] {
+export function outputsIn(table: FileTable, files: ReadonlyMap<string, Head>, root: string): DraftOutput[] {
   return [...files].flatMap(([name, head]) => {
     const command = name.startsWith(root) ? commandIn(table, name.slice(root.length)) : undefined;
     return command === undefined || !isKnown(command) ? [] : [{ command, file: name, text: decodeText(head.bytes), truncated: head.truncated }];

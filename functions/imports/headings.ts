@@ -1,6 +1,6 @@
-import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
-import { isKnown } from "./bundle.ts";
+import { isCommand, isKnown } from "./bundle.ts";
 import { commandNamed, PROGRAMS } from "./file-names.ts";
 import { isLog } from "./log-lines.ts";
 import { isProse, isSentence } from "./prose.ts";
@@ -151,7 +151,5 @@ function commandIn(words: string): string {
   // `head -n 500 *` and `tail` name the file
   const named = FILE.test(words.trim()) ? commandNamed(words.trim()).find(isKnown) : undefined;
   const command = named ?? words.trim().replace(BEFORE, "").replace(AFTER, "").replace(QUOTED, "$2").replace(/:$/, "");
-  return /^[a-z/]/.test(command) && !isProse(command) && (isKnown(command) || tellsTime(command) || isLog(command) || commandLine(command).foreign)
-    ? command
-    : "";
+  return /^[a-z/]/.test(command) && !isProse(command) && (isCommand(command) || tellsTime(command) || isLog(command)) ? command : "";
 }

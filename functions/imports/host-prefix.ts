@@ -1,13 +1,18 @@
 import { words } from "../facts/command.ts";
+import { parsedJson } from "../facts/json.ts";
 
 /** What runs a command on many machines at once, and puts the machine's name in front of each line: pdsh, clush (ClusterShell). */
 const SPREADERS = /^(?:[\w./-]{0,100}\/)?(?:pdsh|clush)$/;
 /** `node1 | CHANGED | rc=0 >>` */
 const ANSIBLE = /^[\w.-]{1,253} \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>$/m;
 const ANSWER = /^\s{0,8}[\w.-]{1,253} \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>\n/;
+const HOST = /^\s{0,8}([\w.-]{1,253}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} >>$/;
 /** Azure's agent tells what a script wrote to which channel. */
 const RUN_COMMAND = /^(?:sudo )?(?:az|kubectl(?:-aks)?) .{0,1000}\brun-command\b/;
 const PREFIX = /^([A-Za-z0-9][\w.-]{0,252}): ?/;
+
+/** The machine whose answer to Ansible begins with this line. */
+export const ansibleHost = (line: string): string | undefined => HOST.exec(line.trimEnd())?.[1];
 
 /**
  * What one machine printed, without its name in front of each line: `node7: default via 192.0.2.1 dev eth0`. Where several machines answered, or a line has no
@@ -37,9 +42,5 @@ export function standardOutput(text: string): string {
 /** The text in Azure's answer: `{"value": [{"code": "ProvisioningState/succeeded", "message": "Enable succeeded: \n[stdout]\n…"}]}`. */
 function messageIn(text: string): string | undefined {
   const [, message] = /^[ \t]{0,16}"message": ("(?:[^"\\\n]|\\.)*"),?[ \t\r]*$/m.exec(text) ?? [];
-  try {
-    return message === undefined ? undefined : (JSON.parse(message) as string);
-  } catch {
-    return undefined;
-  }
+  return message === undefined ? undefined : (parsedJson(message) as string | undefined);
 }

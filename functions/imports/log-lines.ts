@@ -154,7 +154,7 @@ const CALICO = /calico\/node is not ready|\bBIRD(?:v6)? is not (?:ready|live)/;
 /** The command that prints a log of which this is a line. */
 export const logSignOf = (line: string): string | undefined => (line.length > 8000 ? undefined : SIGNS.find(([sign]) => sign.test(line))?.[1]);
 
-const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
+export const TIMED = /\d\d:\d\d:\d\d|\[ {0,12}\d{1,10}\.\d{6}\]/;
 
 /** The line of a log that stands inside of what a viewer or a list put around it. */
 export function wrappedLog(line: string): string | undefined {

@@ -1,4 +1,5 @@
 import { commandLine } from "../facts/command.ts";
+import { readersOf } from "../facts/several-commands.ts";
 import { isKnown } from "./bundle.ts";
 
 /**
@@ -27,7 +28,7 @@ const REMOTE =
 
 /** Other ways onto a machine: `kubectl debug node/node1 … -- chroot /host ip route`, `multipass exec node1 -- ip route`, `vagrant ssh node1 -c 'ip route'`. */
 const REACHED =
-  /^(?:sudo |time ){0,2}(?:(?:multipass|lxc|incus) exec |vagrant ssh |gcloud (?:beta )?compute ssh |(?:kubectl|oc) (?:node-shell |(?:-\S{1,80} ){0,6}debug (?:-\S{1,80} ){0,6}nodes?\/)|ansible )(?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252}) (?=\S)/;
+  /^(?:sudo |time ){0,2}(?:(?:multipass|lxc|incus) exec |vagrant ssh |gcloud (?:beta )?compute ssh |(?:(?:microk8s |k3s |k0s )?kubectl|oc) (?:node-shell |(?:-\S{1,80} ){0,6}debug (?:-\S{1,80} ){0,6}nodes?\/)|ansible )(?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252}) (?=\S)/;
 
 /** The machine that a command asks from elsewhere; undefined if it asks none. */
 export function ofRemote(command: string): Machine | undefined {
@@ -64,10 +65,18 @@ export function ofLabel(line: string): Machine | undefined {
   const [whole, bold = "", words = "", ...colons] = line.length > 120 ? [] : (LABEL.exec(line) ?? []);
   if (whole === undefined || !(bold === "**" || colons.includes(":") || HEADING.test(whole))) return undefined;
   if (NODE_WORD.test(words)) return { name: words.toLowerCase().replaceAll(/[^a-z0-9.-]+/g, "-") };
+  const host = HOST.exec(words)?.[1];
+  if (host !== undefined && !NO_HOST.test(host) && !POD.test(host)) return { name: shortName(host) };
   const told = TOLD.test(words) || (HEADING.test(whole) && !colons.includes(":") && SAID.test(words));
   const named = POD_WORD.test(words) && !ABOUT.test(words) && !told;
   return named ? { pod: true } : undefined;
 }
+
+/** A name as hosts have it, ending with a number, or an address: "On k8s-w1:", "**ip-10-0-3-17**", "### 10.0.3.17". */
+const HOST = /^(?:(?:on|from|at|in) )?((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,20}){0,5}-[a-z]{0,8}\d{1,4})$/i;
+/** What has such a name, too: programs with their versions, pods, and looks at one and the same machine. */
+const NO_HOST =
+  /^(?:after|attempt|before|calico|case|cilium|container|coredns|debian|el|etcd|fix|flannel|iptables|kernel|kube|kubernetes|linux|log|option|part|pass|phase|problem|rhel|round|run|sample|scenario|solution|stage|step|take|test|time|try|ubuntu|v|version|workaround)\d{0,4}-/i;
 
 interface Output {
   readonly command: string;
@@ -82,8 +91,14 @@ interface Output {
 export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
   const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
   const main = known[0]?.machine?.name;
-  const seen = new Set(outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => bareOf(command)));
-  const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen.has(bareOf(output.command));
+  const ofMain = outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => bareOf(command));
+  // in other words (`nstat -az` and `netstat -s`) it is the same question, too
+  const seen = new Set(ofMain.flatMap((command) => [command, ...readersOf(command).map(({ fact }) => ` ${fact.id}`)]));
+  const repeated = ({ command, machine }: T): boolean => {
+    if (machine?.name === undefined || machine.name === main) return false;
+    const bare = bareOf(command);
+    return seen.has(bare) || readersOf(bare).some(({ fact }) => seen.has(` ${fact.id}`));
+  };
   const others = new Set(known.filter(repeated).map(({ machine }) => machine?.name));
   const together = outputs.filter((output) => !repeated(output));
   return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];

@@ -2,7 +2,7 @@ import { commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/com
 import { tellsTime } from "../facts/date-output.ts";
 import { printsNothing } from "../facts/several-commands.ts";
 import { folderAfter, inFolder } from "../facts/working-folder.ts";
-import { isKnown } from "./bundle.ts";
+import { isCommand, isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
 import { announcedConfiguration, configurationOf } from "./configuration.ts";
 import { type Headings, headingsOf } from "./headings.ts";
@@ -220,13 +220,21 @@ class Reader implements Named {
     this.open = undefined;
   }
 
-  /** A search between two prompts; of several commands in a row without an output nobody tells which printed nothing and which were only named. */
+  /** A search, or a question for some routes, between two prompts; of several commands in a row without an output nobody tells which printed nothing and which were only named. */
   private foundNothing(command: string, end: number): boolean {
     const { lines, block } = this.blocks;
     const isPrompt = (i: number): boolean => block[i] === block[end] && (isPromptLine(lines[i] ?? "") || PROMPT.test(lines[i] ?? ""));
-    return searchOf(command) !== undefined && isPrompt(end) && (!isPrompt(end - 2) || !isPrompt(end + 1));
+    return (
+      (searchOf(command) !== undefined || FILE_SEARCH.test(command) || SOME_ROUTES.test(command)) && isPrompt(end) && (!isPrompt(end - 2) || !isPrompt(end + 1))
+    );
   }
 }
+
+/** `grep resolvConf /var/lib/kubelet/config.yaml` */
+const FILE_SEARCH = /^(?:sudo )?[ef]?grep (?:-[EFinw]{1,5} )?["']?[\w.-]{2,60}["']? \/[\w./-]{2,200}$/;
+
+/** `ip route show default`, `ip -4 route show table 110`: what they ask for may not be there, and then they print nothing. */
+const SOME_ROUTES = /^(?:sudo )?ip (?:-[46] )?r(?:o(?:ute?)?)? (?:(?:sh|show|l|ls|list) )?(?:default|table \S{1,40})$/;
 
 /** A command that another network namespace than the node's answered. */
 export const inPod = (command: string): string =>
@@ -267,8 +275,7 @@ const DOLLAR_HABIT = 2;
 /** `# ` begins comments, too, and `$ ` prices: behind a bare sign only a command that netcheck reads, or that a person types all the time, counts. */
 const TYPED =
   /^(?:sudo |cd |ls\b|cat |kubectl |docker |crictl |systemctl |journalctl |exit$|chroot |nsenter |ip |ping |curl |tcpdump |grep |echo |uname\b|date(?: ["']?[-+]\S.{0,60})?$|dmesg\b|sleep \d|hostname$|uptime$|free(?: -\w)?$|mpstat |ps (?:-|aux)|(?:tail|head) -|dig |nslookup |nc -|ls$|nproc$|lscpu$|for \w{1,40} in \S.{0,200}[;\n]\s?do\b|(?:ethtool|tc|ss|netstat|lsof|lspci|sysctl|ip6?tables|conntrack|ipvsadm|ifconfig|df|sar|vmstat|mtr|traceroute|numactl) -)/;
-const plausible = (command: string): string | undefined =>
-  !isProse(command) && (isKnown(command) || TYPED.test(command) || commandLine(command).foreign) ? command : undefined;
+const plausible = (command: string): string | undefined => (!isProse(command) && (isCommand(command) || TYPED.test(command)) ? command : undefined);
 
 /** `# Command: ip route`, above what it printed. */
 function commented(line: string): string | undefined {
@@ -311,7 +318,7 @@ const CNI_FILE = /(?:^|[\s`"'(])(\d{1,4}-[\w.-]{1,60}\.conf(?:list)?)/;
 function announcedBy(above: readonly string[], first: string): string | undefined {
   const sentence = above.findLast((line) => line.trim() !== "") ?? "";
   const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
-  const typed = codes.findLast((code) => /^[a-z/]/.test(code) && (isKnown(code) || commandLine(code).foreign));
+  const typed = codes.findLast((code) => /^[a-z/]/.test(code) && isCommand(code));
   const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
   const [, conflist] = CNI_FILE.exec(sentence) ?? [];
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);

@@ -121,8 +121,18 @@ function wholeCommands(plain: string[], given: readonly string[]): readonly stri
   return plain;
 }
 /** A pipe at the end, or one quote too few; nothing shorter is wrapped. */
-const isOpen = (command: string): boolean =>
-  command.length > 50 && (/(?:\||&&)$/.test(command) || ['"', "'"].some((quote) => command.split(quote).length % 2 === 0));
+const isOpen = (command: string): boolean => command.length > 50 && (/(?:\||&&)$/.test(command) || hasOpenQuote(command));
+
+/** True if a quote is not closed; between quotes those of the other kind are signs like any other. */
+function hasOpenQuote(command: string): boolean {
+  let open = "";
+  for (let i = 0; i < command.length; i++) {
+    const sign = command[i] ?? "";
+    if (sign === "\\" && open !== "'") i++;
+    else if (open === "" ? sign === '"' || sign === "'" : sign === open) open = open === "" ? sign : "";
+  }
+  return open !== "";
+}
 
 function zshHosts(lines: readonly string[]): ReadonlySet<string> {
   const counts = new Map<string, Set<string>>();

@@ -1,3 +1,4 @@
+import { parsedJson } from "../facts/json.ts";
 import { decodeText } from "../transports/archive.ts";
 import { type Draft, type Importer, isKnown, withoutRawDmesg } from "./bundle.ts";
 
@@ -89,13 +90,8 @@ export const sosreport: Importer = {
 function manifestCommands(text: string | undefined): Map<string, string> {
   const commands = new Map<string, string>();
   if (text === undefined) return commands;
-  let manifest: unknown;
-  try {
-    manifest = JSON.parse(text);
-  } catch {
-    return commands; // the names of the files tell nearly as much
-  }
-  const plugins = at(manifest, "components", "report", "plugins");
+  // where it was cut the names of the files tell nearly as much
+  const plugins = at(parsedJson(text), "components", "report", "plugins");
   if (typeof plugins !== "object" || plugins === null) return commands;
   for (const plugin of Object.values(plugins)) {
     const list = at(plugin, "commands");

@@ -1,11 +1,11 @@
-import { commandLine } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
 import { asPrinted } from "./as-printed.ts";
-import { type Draft, type DraftOutput, isKnown, onlyLines } from "./bundle.ts";
+import { type Draft, type DraftOutput, isCommand, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { printsConfiguration } from "./configuration.ts";
+import { ansibleHost } from "./host-prefix.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
-import { byMachine, type Machine } from "./machines.ts";
+import { byMachine, type Machine, ofPrompt } from "./machines.ts";
 import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
 import { isSentence } from "./prose.ts";
@@ -65,7 +65,9 @@ export function readTranscript(text: string, file: string, named: readonly strin
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
   });
-  const [together, ...others] = byMachine(asTheyAre([...told, ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from));
+  const [together, ...others] = byMachine(
+    asTheyAre([...told.flatMap((output) => byHost(output, lines)), ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from),
+  );
   return {
     target,
     outputs: together?.outputs.map(draft) ?? [],
@@ -84,7 +86,7 @@ const NOTICE =
 function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): ReadonlyMap<number, string> {
   const claims = new Map<number, string>();
   for (const { command, from, to } of outputs) {
-    const blank = isKnown(command) || commandLine(command).foreign ? -1 : lines.slice(from - 1, to).findIndex((line) => line.trim() === "");
+    const blank = isCommand(command) ? -1 : lines.slice(from - 1, to).findIndex((line) => line.trim() === "");
     for (let i = from - 1; i < (blank === -1 ? to : from - 1 + blank); i++) claims.set(i, command);
   }
   return claims;
@@ -134,12 +136,22 @@ function beforeLog(lines: readonly string[], { command, from, to }: NamedOutput)
 /** Programs that show what somebody kept: what they printed may be anything. */
 const SHOWS = /^(?:sudo )?(?:cat|less|more|head|tail|[ef]?grep|z(?:cat|grep)|awk|sed|vi|vim|nano|sh|bash|\.\/\S+)(?:\s|$)/;
 
+/** What several machines answered to one command of Ansible's, each with the line that names it; any other output as it is. */
+function byHost(output: NamedOutput, lines: readonly string[]): NamedOutput[] {
+  if (!/^(?:sudo )?ansible /.test(output.command)) return [output];
+  const heads = Array.from({ length: output.to - output.from + 1 }, (_, i) => output.from + i).filter(
+    (line) => ansibleHost(lines[line - 1] ?? "") !== undefined,
+  );
+  if (heads.length < 2) return [output];
+  return heads.map((from, i) => ({ ...output, from, to: (heads[i + 1] ?? output.to + 1) - 1, machine: ofPrompt(ansibleHost(lines[from - 1] ?? "") ?? "") }));
+}
+
 /** What of a line below this command nothing else claims: all of it, a line of a log at most, or nothing. */
 function isFree(command: string | undefined): "all" | "logs" | "nothing" {
   if (command === undefined) return "all";
   if (SHOWS.test(command) && !isKnown(command)) return printsConfiguration(command) ? "nothing" : "all";
   // a log that is known and left aside is of another time: `journalctl -b -1`
-  return isKnown(command) || isLog(command) || commandLine(command).foreign ? "nothing" : "logs";
+  return isCommand(command) || isLog(command) ? "nothing" : "logs";
 }
 
 /** Lines of one log, and single rules and flows, are quoted piece by piece; of other outputs a second one is another state of the node, or another node. */

@@ -1,5 +1,6 @@
 import { commandLine } from "../facts/command.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
+import { parsedJson } from "../facts/json.ts";
 import { commandsOf } from "../facts/several-commands.ts";
 import { decodeText, type Head } from "../transports/archive.ts";
 import { type Draft, type DraftOutput, type Importer, isKnown } from "./bundle.ts";
@@ -90,10 +91,6 @@ function ofCluster(name: string, { bytes, truncated }: Head): DraftOutput[] {
 /** A member of a small file of JSON that is a text. */
 function memberOf(head: Head | undefined, member: string): string | undefined {
   if (head === undefined || head.bytes.length > 64 * 1024) return undefined;
-  try {
-    const value: unknown = (JSON.parse(decodeText(head.bytes)) as Record<string, unknown> | null)?.[member];
-    return typeof value === "string" && value !== "" ? value.slice(0, 4000) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = (parsedJson(decodeText(head.bytes)) as Record<string, unknown> | null | undefined)?.[member];
+  return typeof value === "string" && value !== "" ? value.slice(0, 4000) : undefined;
 }

@@ -1,5 +1,4 @@
-import { commandLine } from "../facts/command.ts";
-import { isKnown } from "./bundle.ts";
+import { isCommand } from "./bundle.ts";
 
 /**
  * Outputs in YAML, as people's own collectors keep them and Ansible shows them: what a command printed is set in below a field.
@@ -31,7 +30,6 @@ const ITEM = /^( {0,40})- (.{0,4000})$/;
 const LITERAL = /^[|>][-+]?$/;
 /** A prompt that waits. */
 const END = "sh-5.0#";
-const isCommand = (text: string): boolean => isKnown(text) || commandLine(text).foreign;
 
 /** The lines with a prompt in the place of each field with a command, and what it printed as it was, if there are such fields. Lines keep their numbers. Pure, linear. */
 export function outOfYaml(lines: readonly string[]): readonly string[] {

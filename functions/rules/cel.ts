@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import type { z } from "zod";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
-import { type FieldKinds, NARROW, narrow } from "./narrow.ts";
+import { type FieldKinds, NARROW, narrow, visit } from "./narrow.ts";
 import { patternProblem, re2 } from "./re2.ts";
 import { type Converter, identity, type View, viewClass } from "./view.ts";
 
@@ -95,7 +95,8 @@ function celType(env: Environment, schema: z.ZodType, name: string): CelType {
   }
 }
 
-const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+/** `kernel-log` → `KernelLog`. */
+export const pascal = (id: string): string => id.replace(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 const prefixes = new Map<string, [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined>();
 /** True if an address (or a prefix, by its first address) lies in a prefix. False for text that is neither. */
@@ -113,19 +114,10 @@ function inPrefix(address: string, prefix: string): boolean {
   return parsed.kind() === range[0].kind() && parsed.match(range as [ipaddr.IPv4, number]);
 }
 
-/** Every node of an expression. */
-function walk(node: unknown, visit: (node: ASTNode) => void): void {
-  if (Array.isArray(node)) for (const item of node) walk(item, visit);
-  else if (typeof node === "object" && node !== null && "op" in node) {
-    visit(node as ASTNode);
-    walk((node as ASTNode).args, visit);
-  }
-}
-
 /** Names that an expression refers to. */
 export function namesIn(node: ASTNode): Set<string> {
   const found = new Set<string>();
-  walk(node, (inner) => {
+  visit(node, (inner) => {
     if (inner.op === "id") found.add(inner.args);
   });
   return found;
@@ -142,7 +134,7 @@ const LOOPS = new Set(["all", "exists", "exists_one", "map", "filter"]);
 /** Refuses what would make an expression unsafe or unbounded. Returns the complaint, or undefined. */
 export function complaint(node: ASTNode): string | undefined {
   let problem: string | undefined;
-  walk(node, (inner) => {
+  visit(node, (inner) => {
     if (inner.op !== "rcall") return;
     const [method, , args] = inner.args;
     if (method.startsWith(NARROW)) problem = `${method}() is not for rules`;

@@ -64,7 +64,8 @@ export class CompileError extends Error {
   }
 }
 
-const factIds = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
+/** What a rule or a runbook may name as a fact. */
+export const factIds: ReadonlySet<string> = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
 
 /** Checks every expression of a rule (and of its fix's parameters) and returns it ready to run. @throws {CompileError} naming the key. */
 export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
@@ -73,6 +74,9 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
   [...needs.map((need) => need.fact), ...file.uses].forEach((id, i) => {
     const path = i < needs.length ? ["needs", i] : ["uses", i - needs.length];
     if (!factIds.has(id)) throw new CompileError(path, `there is no fact "${id}"; facts are ${[...factIds].join(", ")}`);
+  });
+  file.instead.forEach((id, i) => {
+    if (!file.uses.includes(id)) throw new CompileError(["instead", i], `"${id}" does not stand in uses`);
   });
   const used = new Set<string>();
   const env = environment.clone();

@@ -124,11 +124,16 @@ function evaluateKnown(rule: Rule, facts: Facts): Outcome {
   if (rule.applies !== undefined && excluded(rule.applies, context, facts)) {
     return { rule, verdict: "not-applicable", reason: `not here: ${rule.applies.source}` };
   }
+  const other = rule.file.instead.some((id) => facts.reading(id)?.status === "read");
   for (const need of rule.needs) {
     const reading = facts.reading(need.fact);
     if (reading?.status !== "read") {
       // what was seen elsewhere may settle it without this fact
       if (holds(rule.settled, context) && !holds(rule.undecided, context)) return { rule, verdict: "no-match", reason: "" };
+      if (other && !need.whole) {
+        context[variableOf(need.fact)] = emptyFact(need.fact);
+        continue;
+      }
       return { rule, verdict: "inconclusive", reason: `needs ${need.fact}: ${reading?.reason ?? "it was not collected"}` };
     }
     if (need.whole && !reading.complete) return open(rule, `needs all of ${need.fact}: ${reading.reason}`, need.fact, facts);

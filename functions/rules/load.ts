@@ -3,10 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, isMap, isNode, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
-import { derivedFacts } from "../facts/derived.ts";
-import { facts } from "../facts/index.ts";
 import { firstIssue } from "../facts/issue.ts";
-import { CompileError, compileRule, type Rule } from "./compile.ts";
+import { CompileError, compileRule, factIds, type Rule } from "./compile.ts";
 import { fixProblems } from "./fix.ts";
 import { FixFile, RuleFile, RunbookFile } from "./schema.ts";
 
@@ -119,8 +117,6 @@ function compiled(file: RuleFile, fix: Fix | undefined, fail: Fail): Rule {
   }
 }
 
-const factIds = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
-
 /** True if `from` is `to`, or explains it, directly or through others: causes that explain each other would hide each other. */
 function reaches(from: string, to: string, rules: ReadonlyMap<string, Rule>): boolean {
   const seen = new Set([from]);
@@ -132,13 +128,15 @@ type Fail = (path: readonly (string | number)[], message: string) => never;
 
 /** Reads, parses and validates one YAML file. Duplicate keys, unknown keys and wrong types fail with their place. */
 export function loadFile<T>(file: string, schema: z.ZodType<T>): { value: T; text: string; fail: Fail } {
-  let text: string;
+  return parseFile(file, textOf(file), schema);
+}
+
+function textOf(file: string): string {
   try {
-    text = readFileSync(file, "utf8");
+    return readFileSync(file, "utf8");
   } catch (error) {
     throw new LoadError(`${file}: could not read it: ${(error as Error).message}`, { cause: error });
   }
-  return parseFile(file, text, schema);
 }
 
 /** The same for a text that is already there. */
@@ -202,14 +200,8 @@ function folders(path: string): string[] {
 const HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"] as const;
 
 function loadGuide(file: string): Guide {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new LoadError(`${file}: could not read it: ${(error as Error).message}`, { cause: error });
-  }
   // the text before the first heading, then heading and section in turn
-  const parts = text.split(/^## +(.*?)[ \t\r]*$/m);
+  const parts = textOf(file).split(/^## +(.*?)[ \t\r]*$/m);
   const sections = HEADINGS.map((heading) => {
     const section = parts.find((_, i) => i % 2 === 0 && i > 0 && parts[i - 1] === heading)?.trim();
     if (section === undefined || section === "") throw new LoadError(`${file}: the section "## ${heading}" is missing or empty`);

@@ -112,7 +112,8 @@ function textOf(node: ASTNode | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function visit(node: unknown, see: (node: ASTNode) => void): void {
+/** Calls `see` with every node of an expression. */
+export function visit(node: unknown, see: (node: ASTNode) => void): void {
   if (Array.isArray(node)) for (const item of node) visit(item, see);
   else if (typeof node === "object" && node !== null && "op" in node) {
     see(node as ASTNode);

@@ -44,6 +44,8 @@ export const RuleFile = z
     needs: z.array(z.union([Id, z.strictObject({ fact: Id, whole: z.literal(true) })])).min(1),
     /** Facts that strengthen it, open its gate or give its fix parameters; where they were not read their lists are empty, and it still decides. */
     uses: z.array(Id).default([]),
+    /** Those of `uses` that prove the fault another way: where one of them was read, a needed fact that was not is taken for empty, and a no-match stays inconclusive. */
+    instead: z.array(Id).default([]),
     /** False: the rule has nothing to say here. */
     applies: Cel.optional(),
     let: z.record(Name, Cel).default({}),
@@ -98,6 +100,10 @@ export const parameterTypes = {
   chain: "[A-Za-z0-9_][A-Za-z0-9_.-]{0,28}",
   "bpf-id": "[1-9][0-9]{0,9}",
   metric: "[0-9]{1,10}",
+  // who made a route, as `ip route` names it or counts
+  "route-protocol": "[a-z]{2,12}|[0-9]{1,3}",
+  // where a rule stands in its chain
+  "rule-number": "[1-9][0-9]{0,4}",
   cgroup: "/sys/fs/cgroup(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}|/run/cilium/cgroupv2(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,120}){0,8}",
   "attach-type": "[a-z0-9_]{3,40}",
   "iptables-restore": "ip6?tables(?:-nft|-legacy)?-restore",

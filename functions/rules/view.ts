@@ -6,20 +6,14 @@ export const identity: Converter = (value) => value;
 let refused = false;
 
 /** Runs something to which painted-over fields are unknown: reading one throws. CEL takes that for "neither true nor false" (`true || unknown` is true). */
-export function refusingMasked<T>(run: () => T): T {
-  const before = refused;
-  refused = true;
-  try {
-    return run();
-  } finally {
-    refused = before;
-  }
-}
+export const refusingMasked = <T>(run: () => T): T => whileRefused(true, run);
 
 /** Runs something that shows painted-over fields as they stand, and does not judge by them. */
-export function showingMasked<T>(run: () => T): T {
+export const showingMasked = <T>(run: () => T): T => whileRefused(false, run);
+
+function whileRefused<T>(refuses: boolean, run: () => T): T {
   const before = refused;
-  refused = false;
+  refused = refuses;
   try {
     return run();
   } finally {

@@ -201,7 +201,11 @@ export function outcomeMessage(
       verification: verification.words,
       verified: verification.ok === true,
       makeItLast: verification.ok === true && !back ? fix.file.makeItLast : [],
-      rollback: verification.ok === true || back || run.steps.length === 0 ? "" : commandLines(preview(fix.file.rollback, proposal.parameters)),
+      // where the check refused it, nothing was changed
+      rollback:
+        verification.ok === true || back || run.outcome === "refused" || run.steps.length === 0
+          ? ""
+          : commandLines(preview(fix.file.rollback, proposal.parameters)),
       incident: proposal.incident,
     },
   };

@@ -41,8 +41,9 @@ export function undoneParameters(file: FixFile, parameters: FixParameters, steps
   const most: Record<string, number> = {};
   for (const { each } of file.rollback) {
     if (each === undefined) continue;
-    // the steps of the fix that went over the same lists
-    const ran = file.apply.flatMap((step, at) => (each.every((name) => step.each?.includes(name)) ? [rounds[at] as number] : []));
+    // the steps of the fix that went over the same lists; what only the way back needs (where a rule stood) goes with them
+    const shared = each.filter((name) => file.apply.some((step) => step.each?.includes(name)));
+    const ran = shared.length === 0 ? [] : file.apply.flatMap((step, at) => (shared.every((name) => step.each?.includes(name)) ? [rounds[at] as number] : []));
     // what the fix did not go over, it did not get to some of only
     if (ran.length > 0) for (const name of each) most[name] = Math.min(most[name] ?? Number.POSITIVE_INFINITY, Math.max(...ran));
   }

@@ -39,6 +39,14 @@ describe("the same command on two machines", () => {
     ]);
   });
 
+  test("told by a host's name above the blocks, and not by what only looks like one", () => {
+    const blocks = (...labels: string[]) => labels.flatMap((label) => [label, "", "```", "# ip route", ...ROUTES, "```", ""]);
+    expect(commandsOf(blocks("On k8s-w1:", "### k8s-w2")).map(([name]) => name)).toEqual(["pasted", "k8s-w2"]);
+    expect(commandsOf(blocks("On 10.0.3.17:", "On 10.0.3.18:")).map(([name]) => name)).toEqual(["pasted", "10.0.3.18"]);
+    expect(commandsOf(blocks("### sample-1", "### sample-2"))).toEqual([["pasted", "ip route", "ip route"]]);
+    expect(commandsOf(blocks("### cilium-1-14", "### kube-proxy-2"))).toEqual([["pasted", "ip route", "ip route"]]);
+  });
+
   test("other commands of the other machine are read together with the first one's, and its own is read by itself, too", () => {
     const lines = ["root@n1:~# ip route", ...ROUTES, "root@n2.dc1.example:~# ip neigh", ...NEIGHBOURS, "[root@n2 ~]# ip route", ...ROUTES];
     expect(commandsOf(lines)).toEqual([
@@ -46,6 +54,14 @@ describe("the same command on two machines", () => {
       ["n2", "ip neigh", "ip route"],
     ]);
     expect(commandsOf(lines.slice(0, 5))).toEqual([["n1", "ip route", "ip neigh"]]);
+  });
+
+  test("the same question in other words is none of this machine's", () => {
+    const lines = ["root@n1:~# ip route", ...ROUTES, "root@n2:~# ip neigh", ...NEIGHBOURS, "root@n2:~# ip route show table all", ...ROUTES];
+    expect(commandsOf(lines)).toEqual([
+      ["n1", "ip route", "ip neigh"],
+      ["n2", "ip neigh", "ip route show table all"],
+    ]);
   });
 });
 

@@ -43,3 +43,23 @@ describe("a bare sign before a command that netcheck does not read", () => {
     expect(commandsBehind(...(paste as string[]))).toEqual(commands);
   });
 });
+
+describe("a question for some routes, or a search in a file, between two prompts", () => {
+  const ask = (command: string, ...more: string[]) =>
+    commandsOf([`$ date -u`, "Mon Nov 23 07:20:01 UTC 2026", `$ ${command}`, ...more, "$ ip rule", RULES].join("\n"));
+
+  test.each(["grep resolvConf /var/lib/kubelet/config.yaml", "ip -4 route show default", "ip route show table 110", "sudo ip r show default"])(
+    "%s printed nothing",
+    (command) => {
+      expect(ask(command)).toContain(command);
+    },
+  );
+
+  test("of several in a row nobody tells", () => {
+    expect(ask("ip route show default", "$ ip -6 route show default", "$ ip neigh")).not.toContain("ip -6 route show default");
+  });
+
+  test("all routes are never none", () => {
+    expect(ask("ip route")).not.toContain("ip route");
+  });
+});

@@ -45,6 +45,13 @@ test("Ansible's first line is none of the command's, and where two machines answ
   expect(withoutHostPrefix("ansible all -m shell -a 'ip rule'", two)).toBe(two);
 });
 
+test("what several machines answered to Ansible is one capture of each", () => {
+  const answer = (host: string, value: number): string => `${host} | CHANGED | rc=0 >>\nnet.ipv4.ip_forward = ${value}\n`;
+  const text = `$ ansible workers -b -a "sysctl net.ipv4.ip_forward"\n${answer("w1", 1)}${answer("w2", 0)}`;
+  const captures = pastedCaptures(text, "paste.txt", "paste.txt");
+  expect(captures.map(({ outputs }) => outputs.map((output) => output.text.trim()))).toEqual([["net.ipv4.ip_forward = 1"], ["net.ipv4.ip_forward = 0"]]);
+});
+
 test("the same command on two machines, asked from a third, is not asked twice of one", () => {
   const ask = (line: string, address: string): string => `me@laptop:~$ ${line}\ndefault via ${address} dev eth0\n`;
   const text = [

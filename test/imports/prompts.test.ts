@@ -67,3 +67,21 @@ describe("prompts that people adorn", () => {
     expect(plainPrompts(lines)).toEqual(lines);
   });
 });
+
+describe("quotes in a command", () => {
+  test.each([
+    ["of the other kind between quotes", `curl -s localhost:9100/metrics | grep -E '^node_network_up\\{device="(eno1|eno2)'`],
+    ["escaped", `journalctl -k --no-pager -n 200 -o cat | grep "said \\"link is down"`],
+  ])("%s: what follows is no part of it", (_, command) => {
+    const { outputs } = readTranscript(`root@node1:~# ${command}\nnode_network_up 1\nroot@node1:~# ip rule\n0:\tfrom all lookup local`, "paste.txt");
+    expect(outputs.map((output) => output.command)).toEqual([command, "ip rule"]);
+  });
+
+  test("one that is not closed goes on", () => {
+    const { outputs } = readTranscript(
+      "root@node1:~# curl -s localhost:9100/metrics | grep -E '^node_network_up|\n^node_network_carrier'\nnode_network_up 1",
+      "paste.txt",
+    );
+    expect(outputs.map((output) => output.command)).toEqual(["curl -s localhost:9100/metrics | grep -E '^node_network_up| ^node_network_carrier'"]);
+  });
+});

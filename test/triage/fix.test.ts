@@ -196,6 +196,14 @@ describe("on the node", () => {
     expect(outcome()).toContain("Nothing was changed on the node");
   });
 
+  test("its check says why: told, and no way back is", async () => {
+    bench.node.outcome = "refused";
+    bench.node.steps = () => [{ command: "check", exitCode: 1, output: "arping is not installed" }];
+    await bench.click("confirm", BOB);
+    expect(outcome()).toContain("arping is not installed");
+    expect(outcome()).not.toContain("-A FORWARD");
+  });
+
   test("it surely did not start: failed, and not tried again, even where that may help", async () => {
     let starts = 0;
     bench.node.beforeStart = (phase) => {

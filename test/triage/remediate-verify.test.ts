@@ -204,6 +204,7 @@ describe("what of a fix that failed half-way is undone", () => {
     ["a list that it did not come to and cannot be left out", [other, pair], [pair, other], [0, 0, 1], undefined],
     ["a step that was not to run is not counted", [{ if: "one", run: ["modprobe", "x"] }, pair], [pair], [0, 1], { links: ["a"], metrics: ["1"] }],
     ["a list that only the way back goes over is kept", [pair], [flush, other], [0, 1], { links: ["a"], others: ["x", "y"] }],
+    ["a list that only the way back needs, beside others, is cut with them", [flush], [pair], [0, 0, 1], { links: ["a", "b"], metrics: ["1", "2"] }],
   ])("%s", (_, apply, rollback, codes, kept) => {
     const { others = values.others, ...more } = { metrics: values.metrics, ...kept } as { others?: string[] };
     const wanted = kept === undefined ? undefined : { ...more, ...(others.length === 0 ? {} : { others }) };
