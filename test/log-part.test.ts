@@ -20,7 +20,9 @@ test.each([
   ["kubectl logs kube-proxy-x7k2p | tail -n 20 | tee proxy.log", true],
   ["kubectl logs kube-proxy-x7k2p | tail --lines=20", true],
   ["kubectl logs kube-proxy-x7k2p | tail -r", false],
-  ["kubectl logs kube-proxy-x7k2p | head -20", false],
+  ["kubectl logs kube-proxy-x7k2p | head -1", false],
+  // it had more lines to show than there are
+  ["kubectl logs kube-proxy-x7k2p | head -20", true],
   ["kubectl logs kube-proxy-x7k2p | tail -20 | grep error", false],
   ["kubectl logs kube-proxy-x7k2p | grep error | tail -20", false],
 ])("the log of an agent: %s, all of it: %s", (command, complete) => {
@@ -28,7 +30,8 @@ test.each([
 });
 
 test("of the kernel's log the last lines are a part", () => {
-  expect(read("kernel-log", { "dmesg | tail -3": KERNEL }).complete).toBe(false);
+  expect(read("kernel-log", { "dmesg | tail -1": KERNEL }).complete).toBe(false);
+  expect(read("kernel-log", { "dmesg | tail -3": KERNEL }).complete).toBe(true);
 });
 
 test("what is derived from more than a log is no less complete for a part of the log", () => {
