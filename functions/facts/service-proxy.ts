@@ -336,18 +336,25 @@ function outdatedOf(sources: Sources): ServiceProxy["outdated"] {
   if (listed.size === 0) return [];
   const serviceOf = (row: IptablesRow): string | undefined => COMMENT.exec(row.comment ?? "")?.[1];
   const written = new Map<string, { row: IptablesRow & Row; address: string }[]>();
-  const jumps: { service: string; to: string }[] = [];
+  const jumps = new Map<string, Set<string>>();
   for (const row of sources.iptables?.rows ?? []) {
     const service = serviceOf(row);
     if (service === undefined || !listed.has(service) || cut.has(service)) continue;
     const address = row.chain.startsWith("KUBE-SEP-") && row.target === "DNAT" ? row.toDestination?.replace(/:\d+$/, "").replace(/^\[|\]$/g, "") : undefined;
-    if (address !== undefined) written.set(service, [...(written.get(service) ?? []), { row, address }]);
-    else if (row.chain.startsWith("KUBE-SVC-") && row.target?.startsWith("KUBE-SEP-") === true) jumps.push({ service, to: row.target });
+    if (address !== undefined) {
+      const ends = written.get(service) ?? [];
+      ends.push({ row, address });
+      written.set(service, ends);
+    } else if (row.chain.startsWith("KUBE-SVC-") && row.target?.startsWith("KUBE-SEP-") === true) {
+      const targets = jumps.get(service) ?? new Set();
+      jumps.set(service, targets.add(row.target));
+    }
   }
   return [...written].flatMap(([service, ends]) => {
     const known = listed.get(service) as ReadonlySet<string>;
-    const own = jumps.filter((jump) => jump.service === service);
-    const whole = own.length > 0 && own.every(({ to }) => ends.some(({ row }) => row.chain === to));
+    const seen = new Set(ends.map(({ row }) => row.chain));
+    const targets = [...(jumps.get(service) ?? [])];
+    const whole = targets.length > 0 && targets.every((target) => seen.has(target));
     const others = ends.every(({ address }) => !known.has(address) && [...known].every((one) => one.includes(":") === address.includes(":")));
     return whole && others ? ends.map(({ row, address }) => ({ ...placed(row), service, address, listed: [...known] })) : [];
   });
