@@ -9,8 +9,8 @@ import { isKnown } from "./bundle.ts";
 
 /** Names of machines in a text. */
 export type Machine =
-  /** As a prompt or a label has it. */
-  | { readonly name: string; readonly pod?: undefined }
+  /** As a prompt or a label has it; `remote`: it was asked from another one. */
+  | { readonly name: string; readonly pod?: undefined; readonly remote?: true }
   /** The inside of a pod or a container: nothing in it is the node's. */
   | { readonly pod: true; readonly name?: undefined };
 
@@ -33,7 +33,7 @@ const REACHED =
 /** The machine that a command asks from elsewhere; undefined if it asks none. */
 export function ofRemote(command: string): Machine | undefined {
   const host = command.length > 4000 ? undefined : (REMOTE.exec(command)?.[1] ?? REACHED.exec(command)?.[1]);
-  return host === undefined ? undefined : { name: shortName(host) };
+  return host === undefined ? undefined : { name: shortName(host), remote: true };
 }
 
 /** What runs, on whichever machine. */
@@ -75,7 +75,7 @@ export function ofLabel(line: string): Machine | undefined {
 /** A name as hosts have it, ending with a number, or an address: "On k8s-w1:", "**ip-10-0-3-17**", "### 10.0.3.17". */
 const HOST = /^(?:(?:on|from|at|in) )?((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,20}){0,5}-[a-z]{0,8}\d{1,4})$/i;
 /** What has such a name, too: programs with their versions, pods, and looks at one and the same machine. */
-const NO_HOST =
+export const NO_HOST =
   /^(?:after|attempt|before|calico|case|cilium|container|coredns|debian|el|etcd|fix|flannel|iptables|kernel|kube|kubernetes|linux|log|option|part|pass|phase|problem|rhel|round|run|sample|scenario|solution|stage|step|take|test|time|try|ubuntu|v|version|workaround)\d{0,4}-/i;
 
 interface Output {
@@ -83,14 +83,19 @@ interface Output {
   readonly machine?: Machine | undefined;
 }
 
+/** Of so many questions that were asked of the first machine, too, somebody looked at both of them alike, and neither explains the other. */
+const ALONGSIDE = 3;
+
 /**
  * The outputs of a text by machine. What several machines show is read together, because one often explains the other (an address here, the neighbour entry for it
- * there); but the same command again on another machine is no second look at the first one. Each machine of which there is such an output is read by itself, too.
- * The first list is the one that is read together.
+ * there); but the same command again on another machine is no second look at the first one. Each machine of which there is such an output is read by itself, too,
+ * and by itself alone where there are several. The first list is the one that is read together.
  */
 export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
   const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
-  const main = known[0]?.machine?.name;
+  // what names no machine is of the one from which others were asked
+  const here = known.find(({ machine }) => machine?.remote !== true)?.machine;
+  const main = here === undefined && outputs.some(({ command, machine }) => machine === undefined && isKnown(command)) ? undefined : (here ?? known[0]?.machine)?.name;
   const ofMain = outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => bareOf(command));
   // in other words (`nstat -az` and `netstat -s`) it is the same question, too
   const seen = new Set(ofMain.flatMap((command) => [command, ...readersOf(command).map(({ fact }) => ` ${fact.id}`)]));
@@ -99,7 +104,9 @@ export function byMachine<T extends Output>(outputs: readonly T[]): readonly { r
     const bare = bareOf(command);
     return seen.has(bare) || readersOf(bare).some(({ fact }) => seen.has(` ${fact.id}`));
   };
-  const others = new Set(known.filter(repeated).map(({ machine }) => machine?.name));
-  const together = outputs.filter((output) => !repeated(output));
+  const again = known.filter(repeated);
+  const others = new Set(again.map(({ machine }) => machine?.name));
+  const alongside = new Set([...others].filter((name) => again.filter(({ machine }) => machine?.name === name).length >= ALONGSIDE));
+  const together = outputs.filter((output) => !repeated(output) && !alongside.has(output.machine?.name));
   return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];
 }

@@ -8,6 +8,7 @@ import { announcedConfiguration, configurationOf } from "./configuration.ts";
 import { type Headings, headingsOf } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
 import { type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
+import { pairedLabels } from "./paired-labels.ts";
 import { isProse } from "./prose.ts";
 import { signOf } from "./unnamed-outputs.ts";
 
@@ -82,8 +83,11 @@ class Reader implements Named {
   private readonly blocks: Blocks;
   private readonly heads: ReadonlySet<string>;
   private readonly headings: Headings;
+  private readonly paired: ReadonlyMap<number, string>;
   private open: (Omit<NamedOutput, "to"> & { readonly asked?: boolean }) | undefined;
   private machine: Machine | undefined;
+  /** The machine that the last `hostname` told. */
+  private told: Machine | undefined;
   /** The block whose first line is a command without a prompt: further ones have none either. */
   private bare = 0;
   private readonly title: number;
@@ -100,6 +104,7 @@ class Reader implements Named {
     this.blocks = blocks;
     this.heads = promptHeads(blocks.lines);
     this.headings = headingsOf(blocks.lines);
+    this.paired = pairedLabels(blocks);
     const asked = blocks.lines.flatMap((line) => (line.length < 500 && DOLLAR.test(line) ? [withoutPrompt(line)] : []));
     this.dollar = new Set(asked.filter((command) => plausible(command) !== undefined)).size >= DOLLAR_HABIT;
     const first = blocks.lines.findIndex((line) => line.trim() !== "");
@@ -114,6 +119,12 @@ class Reader implements Named {
     const label = block[i] === 0 && !isIndented(lines, block, i + 1) ? ofLabel(line) : undefined;
     // the title of the whole text tells what it is about
     if (label !== undefined && !(i === this.title && label.pod === true)) this.machine = label;
+    const paired = this.paired.get(i);
+    if (paired !== undefined) {
+      this.close(i);
+      this.commands.add(i);
+      this.machine = { name: paired };
+    }
     this.machines[i] = this.machine;
     if (line.length > 4000) return;
     this.target = NODE.exec(line)?.[1] ?? this.target;
@@ -134,7 +145,8 @@ class Reader implements Named {
     const above = this.open !== undefined && this.isBlank(this.open.from - 1, i) ? this.open.command : undefined;
     if (above === undefined) this.close(i);
     const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i));
-    if (command !== undefined) this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: this.machine };
+    if (command !== undefined)
+      this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: ofRemote(command) ?? this.machine };
   }
 
   /** `first`: it is the first line of a block. */
@@ -216,8 +228,22 @@ class Reader implements Named {
       const { asked, ...output } = this.open;
       if (to >= output.from || printsNothing(output.command) || (asked === true && this.foundNothing(output.command, end)))
         this.outputs.push({ ...output, to });
+      if (HOSTNAME.test(output.command))
+        this.named(
+          this.blocks.lines
+            .slice(output.from - 1, to)
+            .join("\n")
+            .trim(),
+        );
     }
     this.open = undefined;
+  }
+
+  /** What `hostname` says, where no prompt and no label tells of which machine the outputs are. */
+  private named(host: string): void {
+    if (!/^[A-Za-z0-9][\w.-]{0,252}$/.test(host) || this.machine !== this.told) return;
+    this.told = ofPrompt(host);
+    this.machine = this.told;
   }
 
   /** A search, or a question for some routes, between two prompts; of several commands in a row without an output nobody tells which printed nothing and which were only named. */
@@ -229,6 +255,8 @@ class Reader implements Named {
     );
   }
 }
+
+const HOSTNAME = /^(?:sudo )?(?:hostname(?: -[sf])?|uname -n|cat \/etc\/hostname)$/;
 
 /** `grep resolvConf /var/lib/kubelet/config.yaml` */
 const FILE_SEARCH = /^(?:sudo )?[ef]?grep (?:-[EFinw]{1,5} )?["']?[\w.-]{2,60}["']? \/[\w./-]{2,200}$/;
@@ -318,7 +346,10 @@ const CNI_FILE = /(?:^|[\s`"'(])(\d{1,4}-[\w.-]{1,60}\.conf(?:list)?)/;
 function announcedBy(above: readonly string[], first: string): string | undefined {
   const sentence = above.findLast((line) => line.trim() !== "") ?? "";
   const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
-  const typed = codes.findLast((code) => /^[a-z/]/.test(code) && isCommand(code));
+  // a line that is all code or all bold has lost its signs by now
+  const whole = unmarked(sentence);
+  const typed =
+    codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ?? (isTyped(whole) ? whole : undefined);
   const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
   const [, conflist] = CNI_FILE.exec(sentence) ?? [];
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);

@@ -47,6 +47,67 @@ describe("the same command on two machines", () => {
     expect(commandsOf(blocks("### cilium-1-14", "### kube-proxy-2"))).toEqual([["pasted", "ip route", "ip route"]]);
   });
 
+  test.each([
+    ["alone", "alpha", "beta"],
+    ["framed", "--- gw1 ---", "--- gw2 ---"],
+    ["bold", "**db**", "**web**"],
+    ["with a colon", "Good:", "Bad:"],
+    ["without a colon", "node A", "node B"],
+    ["in brackets", "[n1]", "[n2]"],
+  ])("told by names above the prompts, %s, because the same is asked below each", (_, one, other) => {
+    const lines = [one, "$ ip route", ...ROUTES, "", other, "$ ip route", ...ROUTES];
+    const second = other
+      .replaceAll(/[^A-Za-z0-9 ]/g, "")
+      .trim()
+      .replace(" ", "-")
+      .toLowerCase();
+    const found = [
+      ["pasted", "ip route"],
+      [second, "ip route"],
+    ];
+    expect(commandsOf(lines)).toEqual(found);
+    expect(commandsOf(["What we see:", "```", ...lines, "```"])).toEqual(found);
+  });
+
+  test.each([
+    ["a word that is the end of an output", ["$ systemctl is-active kubelet", "active", "$ ip route", ...ROUTES, "$ uname", "Linux", "$ ip route", ...ROUTES]],
+    ["two moments", ["before:", "$ ip route", ...ROUTES, "", "after:", "$ ip route", ...ROUTES]],
+    ["two looks", ["[1]", "$ ip route", ...ROUTES, "", "[2]", "$ ip route", ...ROUTES]],
+    ["once more", ["first:", "$ ip route", ...ROUTES, "", "second:", "$ ip route", ...ROUTES]],
+  ])("and not by %s", (_, lines) => {
+    expect(commandsOf(lines).map((one) => one.filter((word) => word === "pasted" || word === "ip route"))).toEqual([["pasted", "ip route", "ip route"]]);
+  });
+
+  test("told by `hostname`, where no prompt does", () => {
+    const on = (host: string) => ["$ hostname", host, "$ ip route", ...ROUTES];
+    expect(commandsOf([...on("n1.dc1.example"), ...on("n2.dc1.example")]).map(([name]) => name)).toEqual(["pasted", "n2"]);
+    expect(commandsOf([...on("n1"), ...on("n1")])).toHaveLength(1);
+    expect(commandsOf(["root@n1:~# hostname", "n1.dc1.example", "root@n1:~# ip route", ...ROUTES])).toHaveLength(1);
+  });
+
+  test("two interfaces of one machine are no machines", () => {
+    const paste = [
+      "eth0:",
+      "$ ethtool eth0",
+      "Settings for eth0:",
+      "\tSpeed: 10000Mb/s",
+      "",
+      "eth1:",
+      "$ ethtool eth1",
+      "Settings for eth1:",
+      "\tSpeed: 1000Mb/s",
+    ];
+    expect(read([...paste, "$ ip route", ...ROUTES])).toHaveLength(1);
+  });
+
+  test("of which one was looked at like the other, neither is read with what only the other shows", () => {
+    const asked = ["$ ip route", ...ROUTES, "$ ip neigh", ...NEIGHBOURS, "$ conntrack -S", lost(5)];
+    expect(commandsOf(["n1:", ...asked, "n2:", ...asked, "$ ip rule", "0: from all lookup local"])).toEqual([
+      ["pasted", "ip route", "ip neigh", "conntrack -S"],
+      ["n2", "ip route", "ip neigh", "conntrack -S", "ip rule"],
+    ]);
+  });
+
   test("other commands of the other machine are read together with the first one's, and its own is read by itself, too", () => {
     const lines = ["root@n1:~# ip route", ...ROUTES, "root@n2.dc1.example:~# ip neigh", ...NEIGHBOURS, "[root@n2 ~]# ip route", ...ROUTES];
     expect(commandsOf(lines)).toEqual([
