@@ -119,7 +119,7 @@ export const ciliumStatus = defineFact({
       if (!SOCKET.test(socket) || argv.at(-1)?.endsWith("/v1/healthz") !== true) return undefined;
       return { format: "json", complete: true, scope: "", rank: 4 };
     }
-    // of its settings only how it masquerades, which the status says, too
+    // of its settings only what the status says, too
     if (argv[0] === "kubectl" || argv[0] === "oc")
       return argv.some((word) => CONFIG_MAP.test(word)) ? { format: "settings", complete: false, scope: "settings", rank: 0 } : undefined;
     if (argv[0] !== "cilium" && argv[0] !== "cilium-dbg") return undefined;
@@ -149,10 +149,16 @@ export const ciliumStatus = defineFact({
             : fromText(input),
 });
 
-/** `  enable-bpf-masquerade: "false"` of the ConfigMap: netfilter masquerades. */
+/** Of the ConfigMap that netfilter masquerades (`enable-bpf-masquerade: "false"`), and that nothing translates services at sockets: neither as a whole kube-proxy nor by itself. */
 function fromSettings({ text }: Input) {
-  const told = [...lines(text)].find(({ text: content }) => /^\s{0,8}"?enable-bpf-masquerade"?: ?"?false"?,?\s{0,4}$/.test(content));
-  const components = told === undefined ? [] : [componentOf(told.line, "Masquerading", "IPTables")];
+  const lineOf = (pattern: RegExp): number | undefined => [...lines(text)].find((line) => pattern.test(line.text))?.line;
+  const masquerades = lineOf(/^\s{0,8}"?enable-bpf-masquerade"?: ?"?false"?,?\s{0,4}$/);
+  const replaces = lineOf(/^\s{0,8}"?kube-proxy-replacement"?: ?"?(?:false|disabled)"?,?\s{0,4}$/);
+  const atSockets = lineOf(/^\s{0,8}"?bpf-lb-sock"?: ?"?false"?,?\s{0,4}$/);
+  const components = [
+    ...(masquerades === undefined ? [] : [componentOf(masquerades, "Masquerading", "IPTables")]),
+    ...(replaces === undefined || atSockets === undefined ? [] : [componentOf(atSockets, "Socket LB", "Disabled")]),
+  ];
   return new UnparsedLines().with<CiliumStatus>({ components, controllers: [], nodes: [], problems: [] });
 }
 

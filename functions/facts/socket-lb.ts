@@ -144,7 +144,7 @@ interface Sources {
   readonly "bpf-link"?: { rows: readonly (BpfLink & Row)[] };
   readonly link?: { rows: readonly (Row & { interface: string })[] };
   readonly process?: { rows: readonly (Row & { command: string })[]; containers: readonly (Row & { name: string })[]; listings: readonly Row[] };
-  readonly "cilium-status"?: { components: readonly (Row & { name: string; state?: string })[] };
+  readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string; state?: string })[] };
 }
 
 export const socketLb = defineDerivedFact<SocketLb>({
@@ -158,11 +158,15 @@ export const socketLb = defineDerivedFact<SocketLb>({
   derive: (values, whole) => derive(values as Sources, whole),
 });
 
-/** True if every cgroup was listed, no attach point has two of Cilium's programs, one below the other neither, and the agent was asked whether it attached them. */
+/**
+ * True if every cgroup was listed, no attach point has two of Cilium's programs, one below the other neither, and the agent was asked whether it attached them. One
+ * that is no kube-proxy may still translate at sockets, or not.
+ */
 function oneOfEach(sources: Sources, whole: ReadonlySet<string>): boolean {
   const attached = (sources["bpf-cgroup"]?.rows ?? []).filter(({ name, effective }) => name === undefined || (!effective && /^(?:cil_)?sock/.test(name)));
   const types = new Set(attached.map(({ attachType }) => attachType));
-  const asked = sources["cilium-status"]?.components.some(({ name }) => name === "KubeProxyReplacement") === true;
+  const asked =
+    sources["cilium-status"]?.components.some(({ name, value }) => name === "KubeProxyReplacement" && !/^(?:false|disabled)\b/i.test(value)) === true;
   return whole.has("bpf-cgroup") && asked && types.size > 0 && types.size === attached.length && attached.every(({ name }) => name !== undefined);
 }
 
@@ -273,7 +277,9 @@ function orphansOf(
 ): Pick<SocketLb, "orphans" | "keepers"> {
   const { link, process } = sources;
   const said = (sources["cilium-status"]?.components ?? []).filter((row) => row.name === "Socket LB");
-  const disabled = said.find((row) => row.state === "disabled");
+  // settings that were changed since the agent started are not its own
+  const replaces = sources["cilium-status"]?.components.some((row) => row.name === "KubeProxyReplacement" && /^(?:true|strict)\b/i.test(row.value));
+  const disabled = replaces === true ? undefined : said.find((row) => row.state === "disabled");
   const runs = (process?.rows ?? []).some((row) => CILIUM_AGENT.test(row.command)) || (process?.containers ?? []).some((row) => CILIUM_AGENT.test(row.name));
   // an agent makes cilium_host and cilium_net before anything else
   const gone = whole.has("link") && link?.rows.some((row) => CILIUM_INTERFACE.test(row.interface)) === false && !runs && said.length === 0;
