@@ -5,6 +5,8 @@ import { pipeOf } from "./pipe.ts";
 
 /** One grep for a plain name, which shows every line that holds it: "grep kube-dns:dns", "grep -w 'default/web:http'". */
 const SEARCH = /^[ef]?grep(?: -[niwEFPe]{1,4}){0,3} ([\w:/.-]{3,200})$/;
+/** What takes the other protocol's lines away: all rules that lead on in a service's chains are of one. */
+const BUT = / \| [ef]?grep -v -?(?:tcp|udp|sctp)$/;
 /** Chains of kube-proxy in which the comment of each rule begins with the service: "ns/name:port", "ns/name:port cluster IP", "ns/name:port -> 10.0.0.1:53". */
 const OF_A_SERVICE = /^KUBE-(?:SVC|SVL|SEP)-/;
 const SERVICE = /^([\w.-]{1,253}\/[\w.:-]{1,253})(?: cluster IP| -> \S{1,64})?$/;
@@ -23,7 +25,7 @@ const TEXTS = /^[\w:/| -]{3,200}$/;
  * @param pipe what the output was piped into (`Input.pipe`)
  */
 export function completeBySearch(value: Iptables, pipe: string, text: string): void {
-  const pattern = SEARCH.exec(pipe)?.[1];
+  const pattern = SEARCH.exec(pipe.replace(BUT, ""))?.[1];
   const finds = namesFound(pipe);
   if (pattern === undefined && finds === undefined) return;
   // behind a prompt stands the output of another command, which had a filter of its own or none, unless it is the command itself that was copied along
