@@ -6,7 +6,7 @@ import { pipeOf } from "./pipe.ts";
 /** One grep for a plain name, which shows every line that holds it: "grep kube-dns:dns", "grep -w 'default/web:http'". */
 const SEARCH = /^[ef]?grep(?: -[niwEFPe]{1,4}){0,3} ([\w:/.-]{3,200})$/;
 /** What takes the other protocol's lines away: all rules that lead on in a service's chains are of one. */
-const BUT = / \| [ef]?grep -v -?(?:tcp|udp|sctp)$/;
+const BUT = / \| [ef]?grep -v (?:tcp|udp|sctp)$/;
 /** Chains of kube-proxy in which the comment of each rule begins with the service: "ns/name:port", "ns/name:port cluster IP", "ns/name:port -> 10.0.0.1:53". */
 const OF_A_SERVICE = /^KUBE-(?:SVC|SVL|SEP)-/;
 const SERVICE = /^([\w.-]{1,253}\/[\w.:-]{1,253})(?: cluster IP| -> \S{1,64})?$/;
