@@ -62,10 +62,17 @@ function factsOf(output: Output): Set<string> {
   return new Set(foreign || argv.length === 0 ? [] : facts.filter((fact) => fact.recognize(argv) !== undefined).map((fact) => fact.id));
 }
 
+const readers = new Map<string, Rule[]>();
+
 /** Rules that read this output: of the others, nothing changes with it. */
 function rulesOn(output: Output): Rule[] {
+  const asked = JSON.stringify(output.argv ?? output.command);
+  const known = readers.get(asked);
+  if (known !== undefined) return known;
   const read = factsOf(output);
-  return [...catalogue.rules.values()].filter((rule) => [...rule.collects].some((fact) => read.has(fact)));
+  const rules = [...catalogue.rules.values()].filter((rule) => [...rule.collects].some((fact) => read.has(fact)));
+  readers.set(asked, rules);
+  return rules;
 }
 
 /** Causes of a capture that shows less of one output, beyond those that the whole one has. */
@@ -149,12 +156,16 @@ describe.each(faulty)("%s", (path) => {
       expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
       if (output.text !== "") expect(verdict(failed), `failed: ${name}`).toMatch(open);
-      const locked: Capture = {
-        ...capture,
-        outputs: capture.outputs.map((one) => (one.command === output.command ? { ...one, text: "", stderr: "locked", exitCode: 4 } : one)),
-      };
-      if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
-      expect(verdict({ ...capture, outputs: capture.outputs.filter((one) => one.command !== output.command) }), `never run: ${name}`).toMatch(open);
+      const others = capture.outputs.filter((one) => one.command !== output.command);
+      // of a command that was run once that is no other capture
+      if (others.length < capture.outputs.length - 1) {
+        const locked: Capture = {
+          ...capture,
+          outputs: capture.outputs.map((one) => (one.command === output.command ? { ...one, text: "", stderr: "locked", exitCode: 4 } : one)),
+        };
+        if (output.text !== "") expect(verdict(locked), `every sample failed: ${name}`).toMatch(open);
+        expect(verdict({ ...capture, outputs: others }), `never run: ${name}`).toMatch(open);
+      }
       for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
         if (!taken(10, path, i, text.length)) continue;
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
