@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { commandLine, searchOf } from "../functions/facts/command.ts";
-import { cutsNothing, pipeOf } from "../functions/facts/pipe.ts";
+import { cutsNothing, pipeOf, showsAll } from "../functions/facts/pipe.ts";
 
 test.each([
   ["date; ethtool -S eth0 | grep exceeded", ["ethtool", "-S", "eth0"], true],
@@ -76,4 +76,15 @@ test.each([
   // a paste has lines above, so that the numbers of the lines are its own
   expect(cutsNothing(pipe, "\n\n1: lo\n2: eth0\n3: cni0\n")).toBe(whole);
   expect(cutsNothing(pipe, "\n")).toBe(false);
+});
+
+test.each([
+  ["", true],
+  ["column -t", true],
+  ["jq . | tee pods.json | less", true],
+  ["cat | grep web", false],
+  ["cut -c1-80", false],
+])("behind `| %s`: is each line there?", (pipe, whole) => {
+  expect(showsAll(pipe)).toBe(whole);
+  expect(commandLine(`kubectl get pods -A${pipe === "" ? "" : ` | ${pipe}`}`).filtered).toBe(!whole);
 });

@@ -21,6 +21,11 @@ describe("the time of a capture by its output of date", () => {
     ],
     ["sudo timedatectl status", "      Local time: Sun 2026-11-22 02:18:41 UTC\n", "2026-11-22T02:18:41.000Z"],
     ["date; dmesg -T | tail -1", "\nSun Nov 22 02:18:41 UTC 2026\n[Sun Nov 22 02:18:02 2026] eth0: NIC Link is Down\n", "2026-11-22T02:18:41.000Z"],
+    [
+      "journalctl -u kubelet -n 1 | grep cni; date; uptime",
+      "Nov 22 01:10:11 w1 kubelet[8]: cni plugin not initialized\nSun Nov 22 02:18:41 UTC 2026\n 02:18 up 1 day\n",
+      "2026-11-22T02:18:41.000Z",
+    ],
     ["date -u && journalctl -n 1", "root@node1:~# date -u && journalctl -n 1\nSun Nov 22 02:18:41 UTC 2026\n", "2026-11-22T02:18:41.000Z"],
   ])("%s: %s", (command, text, time) =>
     expect(
@@ -40,6 +45,7 @@ describe("the time of a capture by its output of date", () => {
     ["date +%T; cat /var/log/when", "02:18:41\nSun Nov 22 02:18:41 UTC 2026"],
     ["date; cat /var/log/when", "Sat Nov 21 19:40:50 CET 2026\nSun Nov 22 02:18:41 UTC 2026"],
     ["cat /var/log/when; date", "Sun Nov 22 02:18:41 UTC 2026"],
+    ["journalctl -n 1; date", "Nov 22 01:10:11 w1 when[8]: Sun Nov 22 02:18:41 UTC 2026\nSun Nov 22 03:18:41 CET 2026"],
     ["timedatectl", "               Local time: Sun 2026-11-22 03:18:41 CET\n           Universal time: Sun 2026-11-22 02:18:41 UTC\n"],
   ])("tells nothing: %s: %s", (command, text) => expect(toldByDate([{ command, text }])).toBeUndefined());
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { captureOf } from "../functions/facts/capture.ts";
-import { isCalled, nodeNames, ofNeighbours } from "../functions/facts/node-name.ts";
+import { type Capture, captureOf } from "../functions/facts/capture.ts";
+import { isCalled, isNamedAlike, nodeNames, ofNeighbours } from "../functions/facts/node-name.ts";
 
 /** The names of a node in a capture of these commands and outputs. */
 function names(target: string, outputs: readonly (readonly [command: string, text: string])[]): string[] {
@@ -52,6 +52,21 @@ test("a pasted text has no name, unless it tells one", () => {
   expect(pasted("root@wk-5:~# ip a\n1: lo: <LOOPBACK>\n")).toEqual(["wk-5"]);
 });
 
+test("what somebody called the folder of pasted texts is a name of the node where the texts have it as well", () => {
+  const pod = "cilium-jt5ws   0/1   CrashLoopBackOff   17 (2m ago)   21d   10.9.0.23   wk-3.example.org   <none>   <none>\n";
+  const saved = (folder: string, marked: Pick<Capture, "unnamed"> = { unnamed: true }): string[] => {
+    const outputs = [{ command: "kubectl get pods -o wide", file: "0" }];
+    const capture = captureOf({ schema: "netcheck.capture/1", target: { name: folder }, transport: "paste", outputs }, () => ({ text: pod, truncated: false }));
+    return nodeNames({ ...capture, ...marked });
+  };
+  expect(saved("wk-3")).toEqual(["wk-3"]);
+  expect(saved("WK-3.example.org")).toEqual(["wk-3.example.org"]);
+  expect(saved("dns-is-slow (2)")).toEqual([]);
+  expect(saved("wk")).toEqual([]);
+  // a prompt named it
+  expect(saved("wk-7", {})).toEqual(["wk-7"]);
+});
+
 /** Which of these commands a capture of the node takes for a neighbour's. */
 function neighbours(target: string, commands: readonly string[]): string[] {
   const files = commands.map((command, i) => ({ command, file: String(i) }));
@@ -99,4 +114,15 @@ test("an address is a neighbour's only where a list of nodes has it for another 
   };
   expect(through("wk-1")).toEqual([1]);
   expect(through("node1")).toEqual([]);
+});
+
+test.each([
+  ["wk-a", "wk-b", true],
+  ["rack2b-sw", "rack2c-sw", true],
+  ["ip-10-0-1-7", "ip-10-0-2-19", true],
+  ["wk-a", "wk-a", false],
+  ["wk-a", "db-b", false],
+  ["alpha", "gamma", false],
+])("%s and %s are two machines of one pattern: %s", (own, other, alike) => {
+  expect(isNamedAlike([own], other)).toBe(alike);
 });

@@ -13,7 +13,7 @@ import { nft } from "../functions/facts/nft.ts";
 import type { Nft } from "../functions/facts/nft-row.ts";
 import { firewall } from "../functions/facts/packet-path.ts";
 import type { Packet } from "../functions/facts/packet-path-packet.ts";
-import { overall, type Verdict, walkPacket } from "../functions/facts/packet-path-walk.ts";
+import { type Decision, type Verdict, walkPacket } from "../functions/facts/packet-path-walk.ts";
 import { readFacts } from "../functions/facts/read.ts";
 import { cpuMs } from "./cpu-time.ts";
 
@@ -32,6 +32,12 @@ interface Shown {
 }
 const value = ({ command, text }: Shown) =>
   command.startsWith("nft ") ? { nft: parse<Nft>(nft, command, text) } : { iptables: parse<Iptables>(iptables, command, text) };
+
+/** What the whole firewall does: any drop is a drop, else any doubt is one. Undefined where there are no rules at all. */
+function overall(decisions: readonly Decision[]): Decision | undefined {
+  const refuses = ({ verdict }: Decision): boolean => verdict === "drop" || verdict === "reject";
+  return decisions.find(refuses) ?? decisions.find(({ verdict }) => verdict === "undetermined") ?? decisions[0];
+}
 
 function decide(shown: readonly Shown[], packet: Packet, sets?: string) {
   const members = sets === undefined ? {} : { ipset: parse<Ipset>(ipset, "ipset save", sets) };

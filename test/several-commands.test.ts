@@ -148,6 +148,23 @@ describe("what a loop over names printed", () => {
     ]);
   });
 
+  test.each([
+    [`for i in all eth0; do echo -n "$i: "; cat /proc/sys/net/ipv4/conf/$i/rp_filter; done`, ": "],
+    [`for i in all eth0; do printf '%s = ' $i; cat /proc/sys/net/ipv4/conf/$i/rp_filter; done`, " = "],
+    [`for i in all eth0; do echo "$i $(cat /proc/sys/net/ipv4/conf/$i/rp_filter)"; done`, " "],
+    [`for i in all eth0; do printf "$i "; cat /proc/sys/net/ipv4/conf/$i/rp_filter; done`, " "],
+  ])("is told apart by what stands before each answer: %s", (command, between) => {
+    expect(turns(command, `all${between}0`, `eth0${between}1`)).toEqual([
+      ["cat /proc/sys/net/ipv4/conf/all/rp_filter", "1: 0"],
+      ["cat /proc/sys/net/ipv4/conf/eth0/rp_filter", "2: 1"],
+    ]);
+  });
+
+  test("is not where nothing parts the name from the answer", () => {
+    const loop = `for i in eth1 eth11; do echo -n "$i"; cat /sys/class/net/$i/mtu; done`;
+    expect(outputsOf([`$ ${loop}`, "eth11500", "eth111500"].join("\n"))?.map(([command]) => command)).toEqual([loop]);
+  });
+
   test("is told apart behind what hands it to a shell", () => {
     const lines = ["# eth0", "     pps_allowance_exceeded: 1", "# eth1", "     pps_allowance_exceeded: 2"];
     expect(turns("sudo sh -c 'for i in eth0 eth1; do echo \"# $i\"; ethtool -S $i | grep allowance; done'", ...lines)).toEqual([

@@ -48,6 +48,7 @@ interface Sources {
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
+  readonly neighbor?: { turns?: readonly (Row & { address: string; interface: string; mac?: string })[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { name: string; namespace?: string; status: string; address?: string; node?: string })[] };
 }
 
@@ -68,10 +69,10 @@ export const addressConflict = defineDerivedFact({
   id: "address-conflict",
   title: "Addresses that are in use twice, as far as the node tells",
   // the rule reads the agents' log itself, too: named here, so that it alone is enough to be judged
-  from: ["address", "link", "kernel-log", "agent-log", "arping", "route", "route-answer", "cluster-pod"],
-  optional: ["agent-log", "arping", "route", "route-answer", "cluster-pod"],
+  from: ["address", "link", "kernel-log", "agent-log", "arping", "route", "route-answer", "cluster-pod", "neighbor"],
+  optional: ["agent-log", "arping", "route", "route-answer", "cluster-pod", "neighbor"],
   // they tell only which addresses are the node's own; of pods two that were shown are enough
-  inPart: ["route", "route-answer", "cluster-pod"],
+  inPart: ["route", "route-answer", "cluster-pod", "neighbor"],
   schema: AddressConflict,
   derive(values: Sources, whole) {
     const rows = new Map<string, Conflict>();
@@ -116,6 +117,8 @@ export const addressConflict = defineDerivedFact({
     }
     for (const row of onTwo(addresses, values.link?.rows ?? [])) add(row);
     for (const row of askedFor(values, macs, whole.has("link"))) add(row);
+    for (const row of values.neighbor?.turns ?? [])
+      add({ ...placed(row), kind: "rivals", address: row.address, interface: row.interface, other: row.mac ?? "", count: 1 });
     return { rows: [...rows.values()], pods: twins(values["cluster-pod"]?.rows ?? []) };
   },
 });
@@ -144,7 +147,8 @@ function twins(pods: NonNullable<Sources["cluster-pod"]>["rows"]): AddressConfli
       (pod) => pod.address as string,
     );
     return [...byAddress.entries()].flatMap(([address, own]) => {
-      const running = own.filter((pod) => pod.status === "Running");
+      // the container is started again, the pod keeps its address
+      const running = own.filter((pod) => pod.status === "Running" || pod.status === "CrashLoopBackOff");
       // more of them, or an agent among them: the address of nodes that have the same
       const isPair =
         !OF_EACH_NODE.test(address) &&

@@ -16,11 +16,18 @@ const Attempt = z.object({
   answered: z.boolean(),
   /** The name server that refused: nobody listens there. */
   refusedBy: z.string().optional(),
+  /** True if the connection was made, the client began its TLS handshake, and nothing came back: a certificate fills whole packets. */
+  handshake: z.boolean().optional(),
 });
 const Attempts = z.object({ rows: z.array(Attempt) });
 
 const PROGRAMS = /^(?:nslookup|dig|host|curl|wget|nc|ncat)$/;
 const NOTHING = /timed? ?out|no servers could be reached|no route to host|communications error|can't resolve|Name or service not known|Could not resolve host/i;
+/** curl -v, openssl: the first message of the client's, and of the server's */
+const HELLO = /TLS handshake, Client hello|Client hello \(1\)/i;
+const HELLO_BACK = /Server hello|SSL connection using|SSL certificate/i;
+/** `time curl -s -o /dev/null …` prints nothing else: half a minute and more is what lost packets are sent again for. */
+const TOOK = /^real\s{1,8}(\d{1,3})m(\d{1,2})(?:[.,]\d{1,3})?s$/;
 /** dig */
 const REFUSED = /communications error to ([0-9a-f.:]{3,45})#53: connection refused/;
 const ANSWER =
@@ -32,7 +39,11 @@ export const attempt = defineFact({
   commands: [],
   anywhere: true,
   recognize(argv): View | undefined {
-    return PROGRAMS.test(argv[0] ?? "") && argv.length > 1 ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 400), rank: 1 } : undefined;
+    // the image may be the program: `docker run --rm curlimages/curl -v https://…`
+    const contained = /^(?:docker|podman|nerdctl)$/.test(argv[0] ?? "") && argv[1] === "run" && argv.some((word) => /(?:^|\/)(?:curl|wget)$/.test(word));
+    return (PROGRAMS.test(argv[0] ?? "") || contained) && argv.length > 1
+      ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 400), rank: 1 }
+      : undefined;
   },
   schema: Attempts,
   answered: () => true,
@@ -41,11 +52,20 @@ export const attempt = defineFact({
     const command = argv.join(" ").slice(0, 400);
     for (const { line, text: content } of lines(text.slice(0, 20_000))) {
       if (ANSWER.test(content.trim())) found = { line, command, answered: true };
-      else if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false, ...present({ refusedBy: REFUSED.exec(content)?.[1] }) };
+      else if (found === undefined && /^(?:curl|wget)$/.test(argv[0] ?? "")) found = tookOf(line, content.trim(), command);
+      if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false, ...present({ refusedBy: REFUSED.exec(content)?.[1] }) };
     }
+    if (found?.answered === false && HELLO.test(text) && !HELLO_BACK.test(text)) found = { ...found, handshake: true };
     return new UnparsedLines().with({ rows: found === undefined ? [] : [found] });
   },
   // one command may have been run before and after a change
   merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
   whole: () => true,
 });
+
+/** A request of which nothing but its time is known. In between nobody can tell. */
+function tookOf(line: number, text: string, command: string): z.infer<typeof Attempt> | undefined {
+  const [, minutes, seconds] = TOOK.exec(text) ?? [];
+  const took = minutes === undefined ? 15 : Number(minutes) * 60 + Number(seconds);
+  return took >= 30 ? { line, command, answered: false } : took < 2 ? { line, command, answered: true } : undefined;
+}

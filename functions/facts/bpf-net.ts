@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { bpftoolAnswered, bpftoolCall, isJson, nestedElements, withoutPromptLines } from "./bpftool.ts";
+import { bpftoolAnswered, bpftoolCall, isJson, type NestedElement, nestedElements, withoutPromptLines } from "./bpftool.ts";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString } from "./json.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
 
 /**
  * BPF programs attached to network devices.
@@ -89,10 +89,19 @@ function withGenerations(rows: readonly Attachment[]): BpfNet[] {
   });
 }
 
+/** `| jq '.[0].tc'` and `| jq -c '.[].tc[]'` leave the elements without the lists around them. */
+const BARE = /^[\s[]{0,400}\{\s{0,400}"devname"/;
+
+/** The attachments with the list they stand in: without one, those of xdp are the ones that tell of no kind. */
+function attachmentsOf(text: string, unparsed: UnparsedLines): Pick<NestedElement, "value" | "line" | "text" | "list">[] {
+  if (!BARE.test(text)) return nestedElements(text, ["xdp", "tc", "netfilter"], "", unparsed);
+  return jsonElements(text, unparsed).map((element) => ({ ...element, list: element.value["kind"] === undefined ? "xdp" : "tc" }));
+}
+
 function fromJson(text: string, unparsed: UnparsedLines): { rows: Attachment[]; others: BpfHook[] } {
   const rows: Attachment[] = [];
   const others: BpfHook[] = [];
-  for (const { value, line, text: quote, list } of nestedElements(text, ["xdp", "tc", "netfilter"], "", unparsed)) {
+  for (const { value, line, text: quote, list } of attachmentsOf(text, unparsed)) {
     const before = rows.length + others.length;
     const programId = asInteger(value["prog_id"]) ?? asInteger(value["id"]);
     const device = asString(value["devname"]);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Address } from "./address.ts";
 import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
-import type { Family } from "./ip-address.ts";
+import { type Family, unbracketed } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Link } from "./link.ts";
@@ -318,11 +318,11 @@ function endpointsOf(sources: Sources, bridges: readonly PodBridge[]): Endpoint[
   if (targets.length === 0 && bridges.length > 0)
     for (const row of rows) {
       const address = row.chain.startsWith("KUBE-SVC-") && isKubeProxy(row) ? ENDPOINT.exec(row.comment ?? "")?.[1] : undefined;
-      if (address !== undefined) add(row, bare(address), "comment");
+      if (address !== undefined) add(row, unbracketed(address), "comment");
     }
   for (const row of bridges.length === 0 ? [] : (sources.nft?.rows ?? [])) {
     const address = row.table === "kube-proxy" ? NFT_TARGET.exec(row.spec)?.[1] : undefined;
-    if (address !== undefined) add(row, bare(address), "rule");
+    if (address !== undefined) add(row, unbracketed(address), "rule");
   }
   for (const row of sources.ipvs?.servers ?? []) if (row.forward === undefined || row.forward === "masq") add(row, row.address, "server");
   // only kube-proxy and the bridges of CNIs: what Docker does between its containers is another matter
@@ -378,8 +378,6 @@ function behind(sources: Sources, bridges: readonly PodBridge[]): (address: stri
   const known = new Set((sources.neighbor?.rows ?? []).filter((row) => ports.has(row.mac ?? "")).map((row) => `${row.address} ${row.interface}`));
   return (address, bridge) => known.has(`${address} ${bridge}`);
 }
-
-const bare = (address: string): string => address.replace(/^\[|\]$/g, "");
 
 /** "10.244.1.5:53", "10.244.1.5-10.244.1.9", "[fd00:1::5]:53" without what stands behind the address. */
 const hostOf = (destination: string): string => /^\[([^\]]{2,39})\]/.exec(destination)?.[1] ?? (destination.split(":")[0] ?? "").split("-")[0] ?? "";

@@ -97,11 +97,15 @@ export interface Output {
   readonly sample: number;
   /** Why it was not run; its empty text is the answer all the same. */
   readonly notRun?: string | undefined;
+  /** Whose it is, where a text shows several machines that are read together. */
+  readonly machine?: string;
 }
 
 /** All outputs of one node at one time. */
 export interface Capture {
   readonly target: string;
+  /** Nobody said which node it is: the target is what the file or the folder of a pasted text is called. */
+  readonly unnamed?: true;
   readonly transport: string;
   readonly runbook: string;
   readonly startedAt: string | undefined;

@@ -176,7 +176,7 @@ function withinText(rows: readonly Count[], files = 1): Count[] {
 /** Interface by interface the best output, with what grew between the samples of one command. */
 function mergeCounts(parts: readonly Part<CarrierCount>[]): CarrierCount {
   const rows = new Map<string, Count>();
-  for (const { before, after } of samples(parts)) {
+  for (const { before, after } of samples(parts, true)) {
     const old = new Map(before?.value.rows.map((row) => [row.interface, row.downs]));
     for (const row of after.value.rows) {
       if (rows.get(row.interface)?.downsDelta !== undefined) continue;

@@ -23,6 +23,8 @@ const Answer = z.object({
   line: z.int(),
   /** The agent says that it is well. */
   ok: z.boolean(),
+  /** What it says of its controllers was cut off, or does not name those that fail. */
+  open: z.boolean().optional(),
 });
 const FullMap = z.object({
   line: z.int(),
@@ -55,6 +57,7 @@ const MANY = 5;
 /** Pods that are made at one time are refused at one time: fewer refusals tell as much if they are this far apart (seconds). */
 const SOME = 3;
 const LASTING = 120;
+const ASKERS = new Set(["kubelet", "containerd", "crio"]);
 /** The agent's own health check, asked over HTTP: at its start every two seconds, later every half a minute. */
 const HEALTH =
   /^(Startup|Liveness|Readiness) probe failed: .{0,40}:9879\/healthz.{0,200}(?:connection refused|deadline exceeded|timed? ?out|EOF|statuscode: 5\d\d)/;
@@ -68,8 +71,8 @@ const ENDED = /^(?:msg=|Error: )?"?(?:Failed to start hive|Build config failed|U
 const CONNECTED = "Connected to apiserver";
 const STARTED = "Daemon initialization completed";
 const NO_API = /^(?:msg=|Error: )?"?Unable to contact k8s api-server\b/;
-/** "cilium-7kvzg": the last letters of a generated name are no vowels. */
-const AGENT_POD = /^cilium-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
+/** "cilium-7kvzg", on GKE "anetd-7kvzg": the last letters of a generated name are no vowels. */
+const AGENT_POD = /^(?:cilium|anetd)-[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 /** As often as it fails in a minute; an agent that starts needs less. */
 const A_MINUTE = 30;
 /** Seconds after which an agent that is not ready is none that starts. */
@@ -92,7 +95,8 @@ const COUNTED: Readonly<Record<string, string>> = {
 
 interface Sources {
   readonly "cilium-status"?: {
-    components: readonly (Row & { name: string; value: string; state?: string })[];
+    components: readonly (Row & { name: string; value: string; state?: string; good?: number; total?: number })[];
+    controllers?: readonly (Row & { name: string; failures: number; message?: string })[];
     problems: readonly (Row & { message: string })[];
     sizes?: readonly { name: string; entries: number }[];
   };
@@ -130,18 +134,26 @@ export const ciliumAgent = defineDerivedFact<CiliumAgent>({
       failures: [
         ...statusFailures(sources["cilium-status"]),
         ...outlasting(logs, sources).flatMap(logFailure),
-        ...unreachable(logs),
+        ...unreachable(sources["agent-log"]?.rows ?? []),
         ...events.flatMap(eventFailure),
         ...crashing(sources),
         ...ended(sources.process),
       ],
       answers: (sources["cilium-status"]?.components ?? [])
         .filter((row) => row.name === "Cilium" && row.state !== undefined)
-        .map((row) => ({ ...placed(row), ok: row.state === "ok" })),
+        .map((row) => ({ ...placed(row), ok: row.state === "ok", ...present({ open: isOpen(sources["cilium-status"]) ? true : undefined }) })),
       maps: [...metrics(sources["cilium-map"]), ...counts(sources), ...logs.flatMap(fullMap)],
     };
   },
 });
+
+/** True if controllers may fail that are not shown. The CLI has none. */
+function isOpen(status: Sources["cilium-status"]): boolean {
+  const counted = status?.components.find((row) => row.name === "Controller Status");
+  const named = status?.controllers?.filter((row) => row.failures > 0).length ?? 0;
+  if (counted === undefined) return status?.components.some((row) => row.name === "Operator") !== true;
+  return (counted.total ?? 0) - (counted.good ?? 0) > named;
+}
 
 /** "1 pods of DaemonSet cilium are not ready", as far as it was not wrapped. */
 const NOT_READY = /\b\d{1,6} pods of (?:DaemonSet|Deployment)\b/;
@@ -159,8 +171,22 @@ function statusFailures(status: Sources["cilium-status"]): CiliumAgent["failures
     const kind = CRASH.test(row.message) ? ("crash" as const) : UNREACHABLE.test(row.message) ? ("unreachable" as const) : undefined;
     return kind === undefined ? [] : [{ ...placed(row), kind, wholeCluster, message: row.message }];
   });
-  return [...components, ...problems];
+  // tried once a minute, and once one of them succeeds it counts from the beginning
+  const endpoints = (status.controllers ?? [])
+    .filter((row) => REGENERATION.test(row.name) && row.failures >= MANY)
+    .map((row) => ({
+      ...placed(row),
+      kind: "component" as const,
+      component: "The regeneration of an endpoint",
+      wholeCluster: false,
+      message: `${row.name} failed ${row.failures} times in a row${row.message === undefined ? "" : `: ${row.message}`}`,
+    }));
+  // a single one may be the fault of its pod's policy
+  return [...components, ...problems, ...(endpoints.length > 1 ? endpoints : [])];
 }
+
+/** What loads the programs of one pod again after that has failed: as long as it fails, the pod has old ones, or none. */
+const REGENERATION = /^endpoint-\d{1,9}-regeneration-recovery$/;
 
 function logFailure(row: NonNullable<Sources["agent-log"]>["rows"][number]): CiliumAgent["failures"] {
   const crash = BACK_OFF.test(row.message);
@@ -233,11 +259,11 @@ function spoken(message: string): string {
 }
 
 /**
- * The CNI plugin waits half a minute for the agent; when it gave up this often, or for some minutes, the agent was away for minutes. The newest of kubelet's
- * lines.
+ * The CNI plugin waits half a minute for the agent; when it gave up this often, or for some minutes, the agent was away for minutes. The newest of the lines of
+ * kubelet, or of the runtime that had called the plugin.
  */
 function unreachable(logs: NonNullable<Sources["agent-log"]>["rows"]): CiliumAgent["failures"] {
-  const rows = logs.filter((row) => row.unit === "kubelet" && UNREACHABLE.test(row.message));
+  const rows = logs.filter((row) => ASKERS.has(row.unit) && UNREACHABLE.test(row.message));
   const newest = rows.at(-1);
   const ages = rows.flatMap(({ age }) => (age === undefined ? [] : [age]));
   const lasting = ages.length >= SOME && Math.max(...ages) - Math.min(...ages) >= LASTING;

@@ -44,7 +44,7 @@ const Server = z.object({
   reachable: z.boolean(),
   /** Seconds between the clock and what this server of chrony's said last, without a sign, where they are one or more. */
   offset: z.number().optional(),
-  /** Seconds between two questions of ntpd's to a server that does not answer. It begins with 64, and asks less often after ten minutes. */
+  /** Seconds between two questions to a server that does not answer. ntpd and chrony begin with 64, and ask less often after ten minutes. */
   poll: z.int().optional(),
 });
 const Clock = z.object({
@@ -200,7 +200,13 @@ export const clock = defineFact({
         const [, number, unit = ""] = CHRONY_SAMPLE.exec(content) ?? [];
         const away = number === undefined ? 0 : (Math.abs(Number(number)) * (UNITS[unit] ?? 1)) / 1000;
         const offset = away >= 1 ? away : undefined;
-        value.servers.push({ line, name: server[2] as string, selected: server[1] === "*", reachable: server[5] !== "0", ...present({ offset }) });
+        value.servers.push({
+          line,
+          name: server[2] as string,
+          selected: server[1] === "*",
+          reachable: server[5] !== "0",
+          ...present({ offset, poll: rarely(server) }),
+        });
       } else if (server !== null) {
         const selected = server[1] === "*" || server[1] === "o";
         const reachable = server[7] !== "0";
@@ -297,7 +303,13 @@ function fromCsv(line: number, content: string, value: Clock): boolean {
   const fields = content.split(",");
   if (/^[\^=#]$/.test(fields[0] ?? "") && fields.length === 10) {
     const away = Math.abs(Number(fields[8]));
-    value.servers.push({ line, name: fields[2] as string, selected: fields[1] === "*", reachable: fields[5] !== "0", ...(away >= 1 ? { offset: away } : {}) });
+    value.servers.push({
+      line,
+      name: fields[2] as string,
+      selected: fields[1] === "*",
+      reachable: fields[5] !== "0",
+      ...present({ offset: away >= 1 ? away : undefined, poll: rarely(fields) }),
+    });
     return true;
   }
   const leap = fields.at(-1) ?? "";
@@ -314,6 +326,11 @@ function fromCsv(line: number, content: string, value: Clock): boolean {
     }) satisfies Source,
   );
   return true;
+}
+
+/** How often chrony asks a server that does not answer, in seconds: behind the stratum stands the power of two, and behind that what was answered lately. */
+function rarely({ 4: poll, 5: reach }: readonly string[]): number | undefined {
+  return reach === "0" && /^\d{1,2}$/.test(poll ?? "") ? 2 ** Number(poll) : undefined;
 }
 
 /** `Server: 192.0.2.7 (ntp.example.net)`, `Packet count: 0`: what systemd-timesyncd has heard from the server that it asks. */

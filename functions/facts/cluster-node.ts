@@ -48,20 +48,27 @@ const FIELD = /^\s{0,8}"?(?:PodCIDR|podCIDR)"?:\s{1,80}"?([0-9a-f.:]{3,45}\/\d{1
 const DESCRIBED = /^Name:\s{1,80}(\S{1,253})$/;
 /** Whether columns are asked for in which addresses stand. */
 const asksAddresses = (argv: readonly string[]): boolean => /(?:jsonpath|custom-columns|go-template).{0,400}(?:[Aa]ddress|InternalIP)/.test(argv.join(" "));
+/** `| jq -r '.items[] | .metadata.name + " " + (.status.addresses[] | select(.type=="InternalIP").address)'` */
+const PICKS_ADDRESSES = /^jq (?:-\w{1,3} ){0,3}-\w{0,2}r.{1,400}(?:InternalIP|\.address\b)/;
+/** `| awk '{print $1, $6}'`, `| tr -s ' ' | cut -d' ' -f1,6`. */
+const PICKS_COLUMNS = /(?:^|\| )(?:awk .{0,200}print \$?\d?|cut )/;
 
 export const clusterNode = defineFact({
   id: "cluster-node",
   title: "Nodes of the cluster with their states and addresses (pasted only)",
   commands: [],
-  recognize(argv): View | undefined {
+  recognize(argv, _, pipe = ""): View | undefined {
     const [program, verb, kind = ""] = argv;
     if (program !== "kubectl" || !(verb === "get" || verb === "describe") || !/^nodes(?:\/.{1,253})?$/.test(kind)) return undefined;
     const output = optionValue(argv, "-o");
+    if (output === "json" && PICKS_ADDRESSES.test(pipe)) return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
     if (verb === "describe" || output === "yaml" || output === "json" || argv.some((word) => word.includes("podCIDR")))
       return { format: "ranges", complete: false, scope: argv.slice(1).join(" ").slice(0, 200), rank: 0, hint: true };
     // of columns that somebody chose, the name and the addresses are known by their looks
     if (output !== undefined && asksAddresses(argv)) return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
     if (output !== undefined && output !== "wide") return undefined;
+    // the same of columns of the table that somebody picked
+    if (output === "wide" && PICKS_COLUMNS.test(pipe)) return { format: "chosen", complete: false, scope: "chosen", rank: 0 };
     const rest = argv.slice(3).filter((word) => !word.startsWith("-") && word !== "wide");
     return {
       format: "table",

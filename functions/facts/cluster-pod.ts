@@ -107,6 +107,10 @@ export const clusterPod = defineFact({
     if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text), listings: [] });
     if (view.format !== "table" && view.format !== "objects" && view.format !== "columns") {
       const rows = fieldsOf(input);
+      const [object] = view.format === "object" ? kubeObjects(text).objects : [];
+      const [pod] = rows;
+      // "Running" is what its phase is while its container ends again and again
+      if (object !== undefined && pod !== undefined) pod.status = stateOf(object) || pod.status;
       // a description ends with the events
       const whole = view.format === "described" && text.slice(text.lastIndexOf("\nName:")).includes("\nEvents:");
       return new UnparsedLines().with({ rows, listings: whole && rows.length > 0 ? listingOf(input) : [] });
@@ -193,19 +197,25 @@ function chosen(line: number, content: string, { argv, names }: Input): Pod | un
   return { line, name, ...present({ namespace }), status, ...(address === "" ? {} : { address }), ...whoseOf(node === "" ? undefined : node, names) };
 }
 
-/** A pod of a list of objects, with the state that kubectl shows in its table. */
-function podOf(object: KubeObject, { names, startedAt }: Input): Pod {
+/** The state that kubectl shows in its table. */
+function stateOf(object: KubeObject): string {
   const value = (path: string): string | undefined => object.fields.get(path)?.value;
   const containers = elementsOf(object, "status.containerStatuses").map(
     (fields) => fields.get("state.waiting.reason") ?? fields.get("state.terminated.reason"),
   );
-  const reason = containers.find((field) => field !== undefined)?.value ?? value("status.reason") ?? value("status.phase") ?? "";
+  if (value("metadata.deletionTimestamp") !== undefined) return "Terminating";
+  return containers.find((field) => field !== undefined)?.value ?? value("status.reason") ?? value("status.phase") ?? "";
+}
+
+/** A pod of a list of objects. */
+function podOf(object: KubeObject, { names, startedAt }: Input): Pod {
+  const value = (path: string): string | undefined => object.fields.get(path)?.value;
   const address = value("status.podIP") ?? "";
   return {
     line: object.line,
     name: value("metadata.name") ?? "",
     ...present({ namespace: value("metadata.namespace") }),
-    status: value("metadata.deletionTimestamp") === undefined ? reason : "Terminating",
+    status: stateOf(object),
     ...(addressFamily(address) === undefined ? {} : { address }),
     ...whoseOf(value("spec.nodeName"), names),
     ...present({ age: ageOf(value("metadata.creationTimestamp"), startedAt) }),
@@ -262,15 +272,27 @@ function engineOf(text: string): Pod[] {
   return rows;
 }
 
+/** An excerpt about containers that lost what it was set in by, as people paste them, set in again as far as kubectl has it. */
+function setIn(text: string): string {
+  const [, before] = /^( {0,3})State: /m.exec(text) ?? [];
+  return before === undefined ? text : text.replaceAll(/^(?=.)/gm, " ".repeat(4 - before.length));
+}
+
 /** Pods that are told of field by field. Their many other lines are about other things. */
-function fieldsOf({ text, argv, names, view, startedAt }: Input): Pod[] {
+function fieldsOf({ text: given, argv, names, view, startedAt }: Input): Pod[] {
   const found: { line: number; name: string | undefined; fields: Map<string, string>; age?: number | undefined; unready?: number | undefined }[] = [];
   const asked = podName(argv);
+  const text = view.format === "described" ? setIn(given) : given;
   let runs: string | undefined;
   // the kind of containers that the lines are about, and whether the state of one of them has a reason that matters
   let [section, waits] = ["", false];
   for (const { line, text: content } of lines(text)) {
     if (view.format === "described" && /^[A-Z]/.test(content)) [section, waits] = [content.replace(/:.*/, ""), false];
+    // `| grep -A4 State:` leaves nothing but the containers of the one that was asked for
+    if (view.format === "described" && section === "" && asked !== undefined && found.length === 0 && WAITS.test(content)) {
+      section = "Containers";
+      found.push({ line, name: asked, fields: new Map() });
+    }
     const state = section.endsWith("Containers") ? WAITS.exec(content)?.[1] : undefined;
     if (state !== undefined) waits = state === "Waiting" || state === "Terminated";
     // the time of the last one stands below it

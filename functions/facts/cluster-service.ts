@@ -56,6 +56,11 @@ const Services = z.object({ nodePorts: z.array(NodePort), addresses: z.array(Add
 type Services = z.infer<typeof Services>;
 
 const KIND = /^(?:svc|services?|ep|endpoints?|endpointslices?(?:\.discovery\.k8s\.io)?)$/;
+/** What the service of the cluster's DNS selects, wherever it is installed: all its pods are listed. */
+const SELECTS_DNS = /^k8s-app==?kube-dns$/;
+/** `coredns-7b98449c4-2hf7k   1/1     Running   0          11m   10.42.1.18   n1     <none>           <none>` */
+const DNS_POD =
+  /^(?:kube-system\s{1,40})?[a-z0-9][a-z0-9.-]{0,252}\s{1,80}\d{1,4}\/\d{1,4}\s{1,20}(?!Completed|Evicted|Error |Failed)[A-Z]\S{1,40}\s{1,40}\d{1,9}(?: \(\S{1,20} ago\))?\s{1,40}\S{1,16}\s{1,40}([\da-f.:]{3,45})\s/;
 const HEADER =
   /^(?:NAMESPACE\s+)?NAME\s+(?:TYPE|LABELS|CLUSTER[-_]IP|ENDPOINTS|ADDRESSTYPE)\b|^No resources found|^Warning: v1 Endpoints is deprecated|^\.\.\.$|^Error from server/;
 const TYPE = /^(?:ClusterIP|NodePort|LoadBalancer|ExternalName)$/;
@@ -73,11 +78,14 @@ export const clusterService = defineFact({
   id: "cluster-service",
   title: "Services of the cluster with their NodePorts, and their endpoints (pasted only)",
   commands: [],
-  recognize(argv): View | undefined {
+  recognize(argv, _, pipe = ""): View | undefined {
     const [program, verb] = argv;
     if (program !== "kubectl" || !(verb === "get" || verb === "describe")) return undefined;
     const kinds = namedWords(argv)[0]?.split(",", 5);
     const output = optionValue(argv, "-o");
+    const chosen = optionValue(argv, "-l");
+    if (verb === "get" && output === "wide" && pipe === "" && /^pods?$/.test(kinds?.join() ?? "") && chosen !== undefined && SELECTS_DNS.test(chosen))
+      return argv.some((word) => word.startsWith("--field-selector")) ? undefined : { format: "pods", complete: false, scope: chosen, rank: 0, hint: true };
     const isOne = (kind: string): boolean => KIND.test(kind.split("/", 1)[0] as string);
     if (
       !(kinds?.every(isOne) === true || (verb === "get" && kinds?.some((kind) => kind === "all" || isOne(kind)))) ||
@@ -94,6 +102,7 @@ export const clusterService = defineFact({
     const asked = optionValue(argv, "-n");
     if (view.format === "objects") return unparsed.with(objectsOf(text, asked));
     if (view.format === "description") return unparsed.with(fromDescription(text, asked));
+    if (view.format === "pods") return unparsed.with({ ...found, endpoints: [...lines(text)].flatMap(({ line, text: content }) => ofPod(line, content)) });
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       const kind = kindInRow(content);
@@ -107,6 +116,12 @@ export const clusterService = defineFact({
     return unparsed.with(found);
   },
 });
+
+/** The address of a pod of the cluster's DNS: one of the service's endpoints, once it is ready. Without one that has ended. */
+function ofPod(line: number, content: string): Services["endpoints"] {
+  const [, address] = DNS_POD.exec(content) ?? [];
+  return address === undefined || addressFamily(address) === undefined ? [] : [{ line, name: "kube-dns", namespace: "kube-system", address }];
+}
 
 /** An object of which something is missing would have too few endpoints. */
 function objectsOf(text: string, asked: string | undefined): Services {

@@ -129,15 +129,19 @@ interface Sources {
     rows: readonly (Row & { name: string; status: string; own?: boolean })[];
     listings: readonly (Row & { node?: string; own?: boolean })[];
   };
+  readonly "daemon-set"?: {
+    rows: readonly (Row & { name: string; desired: number; ready: number; selector: string })[];
+    listings: readonly Row[];
+  };
 }
 
 export const cni = defineDerivedFact<Cni>({
   id: "cni",
   title: "CNIs that run, are configured, or have left devices",
   // a plugin's complaint alone is enough for some rules that ask about CNIs: then nothing else of them is known
-  from: ["process", "cni-config", "link", "pod-event", "agent-log", "cluster-pod"],
-  optional: ["pod-event", "agent-log", "cluster-pod"],
-  inPart: ["cluster-pod"],
+  from: ["process", "cni-config", "link", "pod-event", "agent-log", "cluster-pod", "daemon-set"],
+  optional: ["pod-event", "agent-log", "cluster-pod", "daemon-set"],
+  inPart: ["cluster-pod", "daemon-set"],
   schema: Cni,
   derive(values) {
     const sources = values as Sources;
@@ -150,9 +154,11 @@ export const cni = defineDerivedFact<Cni>({
     // the cluster's list of this node's pods, where the node's own lists were not shown
     const listed = listedOf(sources["cluster-pod"]);
     if (agents.length === 0) agents.push(...listed.agents);
+    const everywhere = everywhereOf(sources["daemon-set"]);
+    if (agents.length === 0) agents.push(...everywhere.agents);
     return {
       agents,
-      absent: absentOf(sources.process, listed, new Set(agents.map((row) => row.cni))),
+      absent: absentOf(sources.process, [listed, everywhere], new Set(agents.map((row) => row.cni))),
       devices: (sources.link?.rows ?? []).flatMap((row) => {
         const known = DEVICES.find(([pattern]) => pattern.test(row.interface));
         return known === undefined ? [] : [{ ...placed(row), interface: row.interface, cni: known[1], main: known[2], up: row.up }];
@@ -185,12 +191,15 @@ function podAgents(row: Row & { name: string }): Cni["agents"] {
   return names.map((cni) => ({ ...placed(row), cni, command: row.name }));
 }
 
-function absentOf(process: Sources["process"], listed: Listed, running: ReadonlySet<string>): Cni["absent"] {
+function absentOf(process: Sources["process"], lists: readonly Listed[], running: ReadonlySet<string>): Cni["absent"] {
   const contained = containedProof(process);
   return Object.entries(PROGRAMS).flatMap(([name, programs]) => {
     if (running.has(name)) return [];
     const proof =
-      process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name) ?? listed.proof(name);
+      process?.listings[0] ??
+      process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ??
+      contained(name) ??
+      lists.map(({ proof }) => proof(name)).find((row) => row !== undefined);
     return proof === undefined ? [] : [{ ...placed(proof), cni: name }];
   });
 }
@@ -231,6 +240,17 @@ function listedOf(cluster: Sources["cluster-pod"]): Listed {
   const proven = listing !== undefined && agents.length > 0 && there.some((row) => row.name.startsWith("kube-proxy"));
   const isTraced = (cni: string): boolean => there.some(({ name }) => (TRACES[cni] ?? new RegExp(cni)).test(name));
   return { agents: proven ? agents : [], proof: (cni) => (proven && !isTraced(cni) ? listing : undefined) };
+}
+
+/** The same of `kubectl get daemonsets -A`: an agent that is ready on every node is on this one, and one without a DaemonSet is nowhere. k3s has flannel in itself, and kube-proxy. */
+function everywhereOf(found: Sources["daemon-set"]): Listed {
+  const { rows = [], listings = [] } = found ?? {};
+  const agents = rows
+    .filter(({ desired, ready, selector }) => desired > 0 && ready === desired && /^(?:<none>|kubernetes\.io\/os=linux)$/.test(selector))
+    .flatMap((row) => podAgents({ ...placed(row), name: `${row.name}-aaaaa` }).map((agent) => ({ ...agent, command: row.name })));
+  const isTraced = (cni: string): boolean => rows.some(({ name }) => (TRACES[cni] ?? new RegExp(cni)).test(name));
+  const proxied = rows.some(({ name }) => name === "kube-proxy");
+  return { agents, proof: (cni) => (agents.length > 0 && !isTraced(cni) && (cni !== "flannel" || proxied) ? listings[0] : undefined) };
 }
 
 function configsOf(found: CniConfig | undefined): Cni["configs"] {

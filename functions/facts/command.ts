@@ -78,8 +78,10 @@ function insideLoop(all: readonly string[]): readonly string[] {
   const inside = all.slice(start + 1);
   if (inside.some((word, i) => /^ping[46]?$/.test(word) && (i === 0 || inside[i - 1] === ";"))) return inside;
   if (all.some((word) => word.includes("$"))) return all;
-  return inside.some((word) => COUNTING.has(baseName(word))) || (inside.includes("conntrack") && inside.includes("-S")) ? inside : all;
+  const counts = inside.some((word) => COUNTING.has(baseName(word)) || word === "/proc/net/dev") || STATISTICS.test(inside.join(" "));
+  return counts ? inside : all;
 }
+const STATISTICS = /(?:^|[; ])(?:conntrack (?:\S+ )?-S|ip (?:-\S+ )*-s(?:tat\w*)?) /;
 const LOOPS = new Set(["while", "until", "for"]);
 const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat", "nf_conntrack"]);
 
@@ -94,8 +96,13 @@ function behindRemarks(all: readonly string[]): string[] {
   return sinceNoted(rest);
 }
 
+/** What people write behind a command to tell which answer it is: `# 10 s later`, `(2nd, +10s)`, `-- sample 1`, `(03:01:10)`. */
+const WHICH = String.raw`(?:(?:sample|run|reading|round|take) ?#?\d{1,2}|\d(?:st|nd|rd)(?: (?:sample|run|reading|time))?|(?:first|second) (?:sample|run|reading|time)|again|\+?(?:\d{1,4}|an?|a few) ?(?:s|secs?|seconds?|m|mins?|minutes?)(?: later)?|\d\d?:\d\d(?::\d\d)?)`;
+const MOMENT = new RegExp(String.raw`\s{1,20}(?:#{1,3}|--|—|–|\() ?${WHICH}(?:,? ${WHICH}){0,2}\)?$`, "i");
+const typed = (command: string): string => withoutPrompt(command).trimEnd().replace(MOMENT, "");
+
 /** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` asks what `nstat -az` asks. */
-export const asked = (command: string): string => behindRemarks(words(withoutPrompt(command))).join(" ");
+export const asked = (command: string): string => behindRemarks(words(typed(command))).join(" ");
 
 /** An option that nstat does not have: what it prints is what grew since a run of the same line that only noted the numbers. */
 export const SINCE_NOTED = "--since-noted";
@@ -139,10 +146,10 @@ const WRAPPERS: Record<string, readonly string[]> = {
  * A leading prompt (`root@node1:~ # `, `$ `) is taken off too. Never throws.
  */
 export function commandLine(command: string | readonly string[]): CommandLine {
-  const all = typeof command === "string" ? behindRemarks(words(withoutPrompt(command))) : [...command];
+  const all = typeof command === "string" ? behindRemarks(words(typed(command))) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
   const sorted = cut !== -1 && all.some((word, i) => i >= cut && word === "|" && ORDERING.has(baseName(all[i + 1] ?? "")));
-  let filtered = cut !== -1 && all[cut] === "|" && !HARMLESS.test(all.slice(cut).join(" "));
+  let filtered = cut !== -1 && all[cut] === "|" && !keepsLines(all.slice(cut + 1).join(" "));
   const shown = cut === -1 ? all : all.slice(0, cut);
   filtered = filtered || (typeof command === "string" && isKept(shown));
   let rest = withoutRedirections(shown);
@@ -237,8 +244,9 @@ export function searchOf(command: string | readonly string[]): string | undefine
   return patterns.length === 1 && options.every((word) => /^-[niwEFPe]{1,4}$|^--color(?:=\w{1,8})?$/.test(word)) ? patterns[0] : undefined;
 }
 
-/** Pipes in which no line is lost or moved. */
-const HARMLESS = /^(?:\| (?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t) ?)+$/;
+/** True of a pipe (its words, behind the first `|`) in which no line is lost or moved: `jq . | less`, `tee pods.json`. */
+export const keepsLines = (pipe: string): boolean => HARMLESS.test(pipe);
+const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t))+$/;
 
 /** Pipes behind which the lines do not stand in the order in which they were printed. */
 const ORDERING = new Set(["sort", "tac", "shuf"]);

@@ -231,12 +231,17 @@ function totalsOf(rows: readonly (Counts & Row)[]): Totals {
 /** The newest sample of the best format, with what grew since the one before. */
 function mergeStats(parts: readonly Part<ConntrackStats>[]): ConntrackStats {
   const counts = parts.flatMap((part) => part.value.counts);
-  const [pair] = samples(parts.filter((part) => part.view.format !== "count"));
+  const [pair] = samples(
+    parts.filter((part) => part.view.format !== "count"),
+    true,
+  );
   if (pair === undefined) return { rows: [], totals: [], counts };
   const { before, after } = pair;
   const [old] = before?.value.totals ?? [];
   const [now] = after.value.totals;
-  const unlike = before !== undefined && before.value.rows.length !== after.value.rows.length;
+  // what one of them lacks would look like growth of the sum
+  const unlike =
+    before !== undefined && (before.complete === after.complete ? before.value.rows.length !== after.value.rows.length : shapeOf(before) !== shapeOf(after));
   if (before === undefined || old === undefined || now === undefined || unlike) return { ...after.value, counts };
   const totals = grown(old, now);
   const shown = (part: Part<ConntrackStats>, counter: Counter): boolean =>
@@ -246,6 +251,10 @@ function mergeStats(parts: readonly Part<ConntrackStats>[]): ConntrackStats {
   if (seconds !== undefined && seconds > 0) totals.seconds = seconds;
   return { rows: after.value.rows, totals: [totals], counts };
 }
+
+/** Which counters were read of each CPU; of counters without a CPU nothing that two samples have in common. */
+const shapeOf = (part: Part<ConntrackStats>): string =>
+  part.value.rows.length === 0 ? `sample ${part.sample}` : part.value.rows.map((row) => Object.keys(row).toSorted().join(" ")).join("\n");
 
 /** `now` with what it has more than `old`; a counter that went down was reset between. */
 function grown(old: Totals, now: Totals): Totals {

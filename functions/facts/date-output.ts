@@ -8,6 +8,10 @@ const LOCAL = /^Local time: [A-Z][a-z]{2} (\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}
 /** kube-proxy's health check says when it was asked: `"currentTime": "2026-11-22 20:15:10.330122 +0000 UTC m=+812201.1"`. */
 const HEALTH = /"currentTime": ?"(\d{4}-\d\d-\d\d) ([01]\d:[0-5]\d:[0-5]\d|2[0-3]:[0-5]\d:[0-5]\d)(?:\.\d{1,9})? \+0000 UTC/;
 const TIME = /^(?:[A-Z][a-z]{2},? .{8,40}|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}.{0,14})$/;
+/** The same, as `date` alone prints it. */
+const ALONE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:UTC|GMT) \d{4}$/;
+/** Programs that print no such line. */
+const OURS = /^(?:sudo )?(?:conntrack|dmesg|ip|journalctl|kubectl|nstat|ss|sysctl|uptime)(?:\s|$)/;
 /** Of another zone its name does not tell the offset, and the times in the logs beside it have none. */
 const UTC = /\b(?:UTC|GMT)\b|\+00:?00$|Z$/;
 
@@ -28,11 +32,18 @@ export function toldByDate(outputs: readonly { readonly command: string; readonl
   for (const { command, text } of outputs) {
     const asked = command.includes("healthz") ? HEALTH.exec(text.slice(0, 2000)) : null;
     if (asked !== null) return new Date(`${asked[1]}T${asked[2]}Z`).toISOString();
-    const [first = ""] = command.split(/\s{0,8}(?:;|&&)\s{0,8}/, 1);
-    if (!tellsTime(first)) continue;
-    const printed = text.slice(0, 2000).split("\n");
+    const [first = "", ...further] = command.split(/\s{0,8}(?:;|&&)\s{0,8}/, 20);
+    const behind = OURS.test(first) && further.some((part) => tellsTime(part) && !part.includes("timedatectl"));
+    if (!behind && !tellsTime(first)) continue;
+    // `dmesg -T; date`: the line that is nothing else, near the end
+    const printed = behind
+      ? text
+          .slice(-4000)
+          .split("\n")
+          .filter((line) => ALONE.test(line.trim()))
+      : text.slice(0, 2000).split("\n");
     // `date; dmesg -T`: what stands further down is the other command's. A pasted prompt may stand before and behind the time
-    const own = first === command ? printed : printed.filter((line) => line.trim() !== "" && !isPromptLine(line)).slice(0, 1);
+    const own = behind || first === command ? printed : printed.filter((line) => line.trim() !== "" && !isPromptLine(line)).slice(0, 1);
     for (const line of own) {
       const words = line.trim().replace(/\s{1,10}/g, " ");
       const time = timeOf(words, command.includes("timedatectl"));

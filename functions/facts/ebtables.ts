@@ -2,6 +2,7 @@ import { z } from "zod";
 import { commandLine, isPromptLine, optionValue, withoutPrompt, words } from "./command.ts";
 import { savedOfNft } from "./ebtables-nft.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
 
 /**
  * ebtables: the rules that frames meet on bridges.
@@ -171,7 +172,7 @@ export const ebtables = defineFact({
       }
       return chain;
     };
-    const add = (line: number, chain: Chain, spec: string, counters: { packets: number; bytes: number } | undefined): void => {
+    const add = (line: number, chain: Chain, spec: string, counters: Counters | undefined): void => {
       const rule = readRule(spec);
       const key = `${chain.table}/${chain.name}`;
       const position = (positions.get(key) ?? 0) + 1;
@@ -200,39 +201,22 @@ export const ebtables = defineFact({
         current = undefined;
         continue;
       }
-      const declared = SAVED_CHAIN.exec(trimmed);
-      const listed = declared === null ? LISTED_CHAIN.exec(trimmed) : null;
-      if (declared !== null || listed !== null) {
-        const name = (declared?.[1] ?? listed?.[1]) as string;
-        const policy = declared?.[2] ?? listed?.[3];
-        chains.set(`${table}/${name}`, {
-          line,
-          table,
-          name,
-          ...(policy === undefined || policy === "-" ? {} : { policy }),
-          complete: listed !== null || view.complete,
-        });
-        if (listed !== null) announced.set(`${table}/${name}`, Number(listed[2]));
+      const declared = declarationOf(trimmed);
+      if (declared !== undefined) {
+        const { name, policy, entries } = declared;
+        const key = `${table}/${name}`;
+        chains.set(key, { line, table, name, ...present({ policy }), complete: entries !== undefined || view.complete });
+        if (entries !== undefined) announced.set(key, entries);
         current = name;
         continue;
       }
-      const rule = /^(?:\[(\d{1,15}):(\d{1,18})\] )?-A (\S{1,64})(?: (.*))?$/.exec(trimmed);
-      if (rule !== null) {
-        const tail = / -c (\d{1,15}) (\d{1,18})$/.exec(rule[4] ?? "");
-        const spec = tail === null ? (rule[4] ?? "") : (rule[4] as string).slice(0, tail.index);
-        const [packets, bytes] = [tail?.[1] ?? rule[1], tail?.[2] ?? rule[2]];
-        add(line, chainOf(line, rule[3] as string), spec, packets === undefined ? undefined : { packets: Number(packets), bytes: Number(bytes) });
-      } else if ((current ?? headless(trimmed)) !== undefined && /^(?:\d{1,6}\.? )?-/.test(trimmed)) {
-        if (current === undefined) table = "nat";
-        const counters = COUNTERS.exec(trimmed);
-        const spec = (counters === null ? trimmed : trimmed.slice(0, counters.index)).replace(/^\d{1,6}\.? /, "").trimEnd();
-        add(
-          line,
-          chainOf(line, current ?? (headless(trimmed) as string)),
-          spec,
-          counters === null ? undefined : { packets: Number(counters[1]), bytes: Number(counters[2]) },
-        );
-      } else unparsed.add(line, content);
+      const rule = savedRule(trimmed) ?? listedRule(trimmed);
+      const name = rule?.chain ?? current ?? headless(trimmed);
+      if (rule === undefined || name === undefined) unparsed.add(line, content);
+      else {
+        if (rule.chain === undefined && current === undefined) table = "nat";
+        add(line, chainOf(line, name), rule.spec, rule.counters);
+      }
     }
     // a listing says how many rules a chain has: fewer of them were filtered or cut
     for (const [key, entries] of announced) {
@@ -242,6 +226,43 @@ export const ebtables = defineFact({
     return unparsed.with({ chains: [...chains.values()], rows });
   },
 });
+
+interface Counters {
+  readonly packets: number;
+  readonly bytes: number;
+}
+/** A line that is a rule. `chain`: where it says so itself. */
+interface RuleLine {
+  readonly chain?: string;
+  readonly spec: string;
+  readonly counters: Counters | undefined;
+}
+
+/** `:OUTPUT ACCEPT`, `Bridge chain: OUTPUT, entries: 2, policy: ACCEPT` */
+function declarationOf(line: string): { name: string; policy: string | undefined; entries?: number } | undefined {
+  const [, name, policy] = SAVED_CHAIN.exec(line) ?? [];
+  if (name !== undefined) return { name, policy: policy === "-" ? undefined : policy };
+  const [, listed, entries, its] = LISTED_CHAIN.exec(line) ?? [];
+  return listed === undefined ? undefined : { name: listed, policy: its, entries: Number(entries) };
+}
+
+/** `[3:180] -A PREROUTING -i eth0 -j arpreply …`, `-A PREROUTING … -c 3 180` */
+function savedRule(line: string): RuleLine | undefined {
+  const [, before, bytesBefore, chain, rest = ""] = /^(?:\[(\d{1,15}):(\d{1,18})\] )?-A (\S{1,64})(?: (.*))?$/.exec(line) ?? [];
+  if (chain === undefined) return undefined;
+  const tail = / -c (\d{1,15}) (\d{1,18})$/.exec(rest);
+  const [packets, bytes] = [tail?.[1] ?? before, tail?.[2] ?? bytesBefore];
+  const counters = packets === undefined ? undefined : { packets: Number(packets), bytes: Number(bytes) };
+  return { chain, spec: tail === null ? rest : rest.slice(0, tail.index), counters };
+}
+
+/** `1. -p ARP -i eth0 -j arpreply … , pcnt = 3 -- bcnt = 180` below the heading of its chain */
+function listedRule(line: string): RuleLine | undefined {
+  if (!/^(?:\d{1,6}\.? )?-/.test(line)) return undefined;
+  const counters = COUNTERS.exec(line);
+  const spec = (counters === null ? line : line.slice(0, counters.index)).replace(/^\d{1,6}\.? /, "").trimEnd();
+  return { spec, counters: counters === null ? undefined : { packets: Number(counters[1]), bytes: Number(counters[2]) } };
+}
 
 /** `nft list ruleset`, `nft -a list table bridge nat`. */
 function isListOfBridges(argv: readonly string[]): boolean {

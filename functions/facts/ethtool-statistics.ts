@@ -129,7 +129,10 @@ function counterLine({ name, labels, value }: Metric): string | undefined {
 /** The newest sample of each interface, with what grew since the one before. What an event says of a counter that was read twice is older than that. */
 function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {
   const isEvent = ({ view }: Part<EthtoolStatistics>): boolean => view.format === "events";
-  const rows = samples(parts.filter((part) => !isEvent(part))).flatMap(({ before, after }) => {
+  const rows = samples(
+    parts.filter((part) => !isEvent(part)),
+    true,
+  ).flatMap(({ before, after }) => {
     const old = new Map(before?.value.rows.map((row) => [`${row.interface} ${row.name}`, row.value]));
     return after.value.rows.map((row) => {
       const valueDelta = before === undefined ? undefined : growth(old.get(`${row.interface} ${row.name}`), row.value);

@@ -91,7 +91,10 @@ export interface Row {
   output?: number;
   /** The verbatim text, where a line is not a good quote (one element of a one-line JSON array). */
   text?: string;
-  /** Fields whose text a person painted over (`10.x.x.x`): unknown to rules and derived facts. Noted by the reader, not by `parse`. See mask.ts. */
+  /**
+   * Fields whose text a person painted over (`10.x.x.x`): unknown to rules and derived facts. Noted by the reader, not by `parse`; a row of a derived fact
+   * takes it over where it has the field. See mask.ts.
+   */
   masked?: readonly string[];
 }
 
@@ -177,10 +180,14 @@ export interface DerivedFact<T = unknown> {
   readonly schema: z.ZodType<T>;
   /**
    * `values` holds the facts named in `from`; those that could not be read are absent. `whole` names those of them that are complete: only of these anything may
-   * be concluded from what is not there.
+   * be concluded from what is not there. `machineOf`: whose a row is, where a text shows several machines.
    */
-  // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
-  readonly derive: (values: Readonly<Record<string, any>>, whole: ReadonlySet<string>) => T;
+  readonly derive: (
+    // biome-ignore lint/suspicious/noExplicitAny: each derived fact narrows its own inputs
+    values: Readonly<Record<string, any>>,
+    whole: ReadonlySet<string>,
+    machineOf: (row: { output?: number | undefined }) => string | undefined,
+  ) => T;
   /**
    * True: nothing can be missing, although one of `from` is partial or was not read, because of what the others show (without a kubelet its settings tell
    * nothing). Called with what `derive` is called with, and only where something is missing; all of the facts may be.

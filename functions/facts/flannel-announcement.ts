@@ -33,7 +33,6 @@ const Peer = z.object({
   address: z.string(),
   /** To which the forwarding database of this node sends for that node. */
   tableMac: z.string(),
-  tableLine: z.int(),
   /** Where the MAC agrees and the forwarding database has it at another address. */
   tableAddress: z.string().optional(),
 });
@@ -115,7 +114,7 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       const entry = entries[0] ?? (comparable ? moved : undefined);
       if (entry?.mac === undefined) continue;
       const elsewhere = entry === moved ? { tableAddress: entry.destination } : {};
-      peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, tableLine: entry.line, ...elsewhere });
+      peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, ...elsewhere });
     }
     return { rows, peers };
   },

@@ -65,7 +65,7 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly bridge?: { ports: readonly { bridge: string }[] };
   readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly (Row & { interface: string; external: boolean; port?: number })[] };
-  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
+  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number; unit?: string })[] };
   readonly socket?: { rows: readonly (Row & { protocol: string; state: string; port?: number; process?: string })[] };
   readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
 }
@@ -274,8 +274,8 @@ function holdersOf(values: Sources): Pick<FormerCni, "holding" | "refused" | "wa
   const { rows: links = [], vxlans = [] } = values.link ?? {};
   const log = values["agent-log"]?.rows ?? [];
   const refused = log.filter((row) => (row.age === undefined || row.age < RECENT) && CLASH.test(row.message));
-  // "" where the line does not name the device
-  const named = refused.map((row) => CLASH.exec(row.message)?.[1] ?? "");
+  // "" where the line does not name the device; Cilium has one alone
+  const named = refused.map((row) => CLASH.exec(row.message)?.[1] ?? (row.unit === "cilium-agent" ? "cilium_vxlan" : ""));
   const waiting = links.filter((row) => refused.length > 0 && !row.up && TUNNEL.test(row.interface));
   // or the device that it could not switch on was not listed: then another VXLAN device with the port that the log tells, or the usual one
   const up = links.some((row) => row.up && named.includes(row.interface));

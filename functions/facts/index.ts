@@ -25,6 +25,7 @@ import { cniConfig } from "./cni-config.ts";
 import { conntrack } from "./conntrack.ts";
 import { conntrackStats } from "./conntrack-stats.ts";
 import { corefile } from "./corefile.ts";
+import { daemonSet } from "./daemon-set.ts";
 import { ebtables } from "./ebtables.ts";
 import { emptyTable } from "./empty-table.ts";
 import { ethtoolFeatures } from "./ethtool-features.ts";
@@ -64,6 +65,7 @@ import { packetTrace } from "./packet-trace.ts";
 import { peerEntry } from "./peer-entry.ts";
 import { ping } from "./ping.ts";
 import { podEvent } from "./pod-event.ts";
+import { podTrace } from "./pod-trace.ts";
 import { process } from "./process.ts";
 import { resolvConf } from "./resolv-conf.ts";
 import { route } from "./route.ts";
@@ -114,6 +116,7 @@ export const facts: readonly AnyFact[] = [
   conntrack,
   conntrackStats,
   corefile,
+  daemonSet,
   ebtables,
   emptyTable,
   ethtoolFeatures,
@@ -152,6 +155,7 @@ export const facts: readonly AnyFact[] = [
   peerEntry,
   ping,
   podEvent,
+  podTrace,
   process,
   resolvConf,
   route,

@@ -13,8 +13,8 @@ export const IniSetting = z.object({
 });
 export type IniSetting = z.infer<typeof IniSetting>;
 
-// grep -H puts the file before each line; no path of ours has a colon or a blank.
-const PREFIX = /^((?:\/[\w.@+-]{1,80}){1,12}):/;
+// grep -H puts the file before each line, and -n its number; no path of ours has a colon or a blank.
+const PREFIX = /^((?:\/[\w.@+-]{1,80}){1,12}):(?:\d{1,6}:)?/;
 const SECTION = /^\[([^\]]{1,80})\]$/;
 const SETTING = /^([A-Za-z][A-Za-z0-9_.-]{0,79}[+-]?)\s{0,8}=\s{0,8}(.*)$/;
 // systemd-analyze cat-config writes the path of each file in front of it.

@@ -7,6 +7,7 @@ import type { Nft } from "./nft-row.ts";
 import { keeperOf } from "./packet-path-keeper.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import { Untranslated } from "./tcp-trace.ts";
 
 /**
  * Packets of live connections that connection tracking takes for INVALID: the rules that drop them on the way through the node, and what the kernel's log and a
@@ -22,6 +23,8 @@ const Drop = z.object({
   packetsDelta: z.int().optional(),
   /** The most that a rule of its chain for other packets took between the two samples; 0 where none is known. */
   busiestDelta: z.int(),
+  /** No other rule of its chain was counted twice. */
+  alone: z.boolean().optional(),
   /** KUBE-FORWARD stands before Cilium's chain, and takes packets that are not its business. */
   misplaced: z.boolean(),
 });
@@ -62,6 +65,8 @@ const InvalidPacket = z.object({
   overruns: z.array(Overrun),
   /** Resets of such connections, as tcpdump shows them. */
   resets: z.array(z.object({ line: z.int(), source: z.string(), destination: z.string() })),
+  /** Packets that came to a client with the endpoint's own address, and its resets; of a trace on the node, or else of one in a pod. */
+  untranslated: z.array(Untranslated),
   translators: z.array(Translator),
   passages: z.array(Passage),
   /** Somebody looked for a rule of iptables that drops them, and there is none. */
@@ -76,11 +81,13 @@ interface Reset {
   readonly destination: string;
   readonly destinationPort?: number;
 }
+type Astray = z.infer<typeof Untranslated>;
 interface Sources {
   readonly iptables?: Iptables;
   readonly nft?: Nft;
   readonly "kernel-log"?: KernelLog;
-  readonly "packet-trace"?: { readonly resets: readonly (Row & Reset)[] };
+  readonly "packet-trace"?: { readonly resets: readonly (Row & Reset)[]; readonly untranslated: readonly (Row & Astray)[] };
+  readonly "pod-trace"?: { readonly untranslated: readonly (Row & Astray)[] };
   readonly "absent-rule"?: { readonly rows: readonly (Row & { of: string; family: string })[] };
   readonly process?: { readonly rows: readonly (Row & { command: string })[] };
 }
@@ -99,14 +106,15 @@ const MAX_ROWS = 200;
 export const invalidPacket = defineDerivedFact<InvalidPacket>({
   id: "invalid-packet",
   title: "Packets that connection tracking takes for INVALID: who drops them, and what resets them",
-  from: ["iptables", "nft", "kernel-log", "packet-trace", "absent-rule", "process"],
-  optional: ["nft", "kernel-log", "packet-trace", "absent-rule", "process"],
-  inPart: ["nft", "kernel-log", "packet-trace", "absent-rule", "process"],
+  from: ["iptables", "nft", "kernel-log", "packet-trace", "pod-trace", "absent-rule", "process"],
+  optional: ["nft", "kernel-log", "packet-trace", "pod-trace", "absent-rule", "process"],
+  inPart: ["nft", "kernel-log", "packet-trace", "pod-trace", "absent-rule", "process"],
   masked: ["iptables", "nft"],
   schema: InvalidPacket,
   derive(values: Sources) {
     const { iptables, nft } = values;
     const trace = values["packet-trace"]?.resets ?? [];
+    const astray = [values["packet-trace"], values["pod-trace"]].find((seen) => (seen?.untranslated.length ?? 0) > 0)?.untranslated ?? [];
     const found = overrunsOf(values["kernel-log"]);
     const overruns = found.map((overrun) => ({ ...overrun, reset: trace.some((reset) => isAnswer(reset, overrun)) }));
     const searched = (values["absent-rule"]?.rows ?? []).filter((row) => row.of === "invalid-drop" && row.family === "ipv4").map((row) => placed(row));
@@ -116,6 +124,7 @@ export const invalidPacket = defineDerivedFact<InvalidPacket>({
       resets: trace
         .filter((reset) => found.some((overrun) => isAnswer(reset, overrun)))
         .map((reset) => ({ ...placed(reset), source: reset.source, destination: reset.destination })),
+      untranslated: astray.map((row) => ({ ...placed(row), client: row.client, endpoint: row.endpoint, service: row.service, reset: row.reset })),
       translators: translatorsOf(iptables, nft, searched.length === 0 ? undefined : values.process),
       passages: passagesOf(iptables, nft),
       searched,
@@ -130,14 +139,13 @@ function dropsOf({ rows }: Iptables): InvalidPacket["drops"] {
   const jump = (row: IptablesRow, target: string): IptablesRow | undefined =>
     rulesOf(rows, "FORWARD").find((other) => other.target === target && other.family === row.family && other.backend === row.backend);
   const chainOf = (row: IptablesRow): string => `${row.family} ${row.backend} ${row.table} ${row.chain}`;
-  const busiest = new Map(drops.map((row) => [chainOf(row), 0]));
+  const busiest = new Map<string, number | undefined>(drops.map((row) => [chainOf(row), undefined]));
   // a node has ten thousands of rules, and Calico a drop for each pod
   const names = new Set(drops.map((row) => row.chain));
   for (const row of drops.length === 0 ? [] : rows) {
     if (row.packetsDelta === undefined || !names.has(row.chain) || isDrop(row)) continue;
     const key = chainOf(row);
-    const most = busiest.get(key);
-    if (most !== undefined) busiest.set(key, Math.max(most, row.packetsDelta));
+    if (busiest.has(key)) busiest.set(key, Math.max(busiest.get(key) ?? 0, row.packetsDelta));
   }
   return drops.map((row) => {
     const [own, cilium] = row.chain === "KUBE-FORWARD" ? [jump(row, "KUBE-FORWARD"), jump(row, "CILIUM_FORWARD")] : [];
@@ -147,7 +155,7 @@ function dropsOf({ rows }: Iptables): InvalidPacket["drops"] {
       chain: row.chain,
       busiestDelta: busiest.get(chainOf(row)) ?? 0,
       misplaced: own !== undefined && cilium !== undefined && cilium.position > own.position,
-      ...present({ packets: row.packets, packetsDelta: row.packetsDelta }),
+      ...present({ packets: row.packets, packetsDelta: row.packetsDelta, alone: busiest.get(chainOf(row)) === undefined ? true : undefined }),
     };
   });
 }
@@ -197,14 +205,18 @@ function isAnswer(reset: Reset, { source, sourcePort, destination, destinationPo
 function translatorsOf(iptables: Iptables | undefined, nft: Nft | undefined, process: Sources["process"]): InvalidPacket["translators"] {
   const { rows = [], chains = [] } = iptables ?? {};
   const filter = (name: string): Row | undefined => chains.find((chain) => chain.table === "filter" && chain.name === name);
-  // of a node whose table nat was not read, KUBE-SERVICES says that kube-proxy translates
-  const hinted = filter("KUBE-SERVICES") !== undefined && !chains.some((chain) => chain.table === "nat") ? filter("KUBE-FORWARD") : undefined;
+  // of a node whose table nat was not read, KUBE-SERVICES says that kube-proxy translates, and so does KUBE-FORWARD where only chains of forwarded packets were asked for
+  const asked = chains.every((chain) => chain.name === "FORWARD" || (chain.name === "KUBE-FORWARD" && chain.rules > 0));
+  const hinted = (asked || filter("KUBE-SERVICES") !== undefined) && !chains.some((chain) => chain.table === "nat") ? filter("KUBE-FORWARD") : undefined;
   const proxy =
     rows.find((row) => row.chain.startsWith("KUBE-SVC-") || row.target?.startsWith("KUBE-SVC-") === true) ??
     hinted ??
     nft?.tables.find((table) => table.name === "kube-proxy") ??
     process?.rows.find((row) => row.command === "kube-proxy");
-  const cilium = chains.find((chain) => chain.name.startsWith("CILIUM_")) ?? process?.rows.find((row) => row.command === "cilium-agent");
+  const cilium =
+    chains.find((chain) => chain.name.startsWith("CILIUM_")) ??
+    rows.find((row) => row.target?.startsWith("CILIUM_") === true) ??
+    process?.rows.find((row) => row.command === "cilium-agent");
   const others =
     rows.find((row) => /^(?:MASQUERADE|SNAT|DNAT)$/.test(row.target ?? "")) ??
     chains.find((chain) => keeperOf("", chain.name) === "docker") ??

@@ -42,6 +42,9 @@ function isIpv6(text: string): boolean {
   return halves.length === 2 ? count <= 7 : count === 8;
 }
 
+/** An address as it stands beside a port, "[fd00::1]", without its brackets. */
+export const unbracketed = (address: string): string => address.replace(/^\[|\]$/g, "");
+
 export interface Prefix {
   readonly family: Family;
   readonly address: string;

@@ -113,6 +113,9 @@ export class Reader {
   /** The chain of the last rule. */
   #chain: OpenChain | undefined;
   #columns: Columns | undefined;
+  /** A chain of the portmap plugin without its name, while what marks in it was the last rule; and how many there were. */
+  #marked: string | undefined;
+  #unnamed = 0;
   /** A chain that is listed a second time is of another table (two commands behind one prompt), or of another time. */
   readonly #listedNames = new Set<string>();
   /** How long the line is that is being read. */
@@ -445,7 +448,7 @@ export class Reader {
       return;
     }
     const alone = this.#columns === undefined && this.#filtered;
-    const orphan = alone ? orphanChain(text, this.#request.table) : undefined;
+    const orphan = alone ? (this.#portmapChain(text) ?? orphanChain(text, this.#request.table)) : undefined;
     if (orphan !== undefined) {
       this.#columns = columnsAsked(this.#request);
       this.#chain = this.#chainNamed(line, orphan);
@@ -480,6 +483,18 @@ export class Reader {
     }
     this.#add(row, chain);
     if (orphan !== undefined) [this.#chain, this.#columns] = [undefined, undefined];
+  }
+
+  /** The portmap plugin's chain of one pod, of which a grep for the port left the rules: what marks, and behind it what translates. */
+  #portmapChain(text: string): string | undefined {
+    if (this.#request.table !== "nat") return undefined;
+    if (HOST_PORT_MARK.test(text)) {
+      this.#marked ??= `CNI-DN-unnamed_${++this.#unnamed}`;
+      return this.#marked;
+    }
+    const name = TRANSLATION.test(text) ? this.#marked : undefined;
+    this.#marked = undefined;
+    return name;
   }
 
   /** A prompt with another command of ours behind it: what follows is of that family and table. */
@@ -539,6 +554,8 @@ const columnsAsked = ({ verbose, numbered }: Request): Columns => ({ number: num
 
 const COUNTERS = String.raw`^(?:\s{0,9}\d{1,15}[KMGT]?\s{1,9}){0,3}`;
 const MASQUERADE = new RegExp(`${COUNTERS}(?:MASQUERADE|SNAT)\\s`);
+const TRANSLATION = new RegExp(`${COUNTERS}DNAT\\s`);
+const HOST_PORT_MARK = new RegExp(`${COUNTERS}CNI-HOSTPORT-SETMARK\\s`);
 const HOST_PORT_JUMP = new RegExp(`${COUNTERS}CNI-DN-[0-9a-f]{1,40}\\s`);
 const POD_JUMP = new RegExp(`${COUNTERS}KUBE-POD-FW-\\w{1,40}\\s`);
 const KUBELET_DROP = /\/\* (?:kubernetes firewall for dropping marked packets|block incoming localnet connections) \*\//;

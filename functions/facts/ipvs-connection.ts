@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { unbracketed } from "./ip-address.ts";
 
 /**
  * Connections that IPVS keeps, as people paste them. netcheck itself does not list them: a busy node has hundreds of thousands.
@@ -32,8 +33,6 @@ const FRAME = /^(?:IPVS connection entries|pro\s{1,8}expire\s{1,8}state\s.{1,120
 const ROW =
   /^(TCP|UDP|SCTP|IP) {1,8}\d{1,6}:\d{2} {1,12}([A-Z_]{1,16}) {1,16}(\S{1,64}):(\d{1,5}) {1,40}(\S{1,64}):(\d{1,5}) {1,40}(\S{1,64}):(\d{1,5})(?: .{0,200})?$/;
 
-const bare = (address: string): string => address.replace(/^\[|\]$/g, "");
-
 export const ipvsConnection = defineFact({
   id: "ipvs-connection",
   title: "Connections that IPVS keeps (pasted only)",
@@ -58,10 +57,10 @@ export const ipvsConnection = defineFact({
           line,
           protocol: (protocol as string).toLowerCase(),
           state: state as string,
-          source: bare(source as string),
-          serviceAddress: bare(service as string),
+          source: unbracketed(source as string),
+          serviceAddress: unbracketed(service as string),
           servicePort: Number(servicePort),
-          address: bare(address as string),
+          address: unbracketed(address as string),
           port: Number(port),
         });
       }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { unbracketed } from "./ip-address.ts";
 import { ranked } from "./parts.ts";
 
 /**
@@ -158,7 +159,7 @@ const NO_MODULE =
 function endpointOf(text: string, hex: boolean): Endpoint | undefined {
   const colon = text.lastIndexOf(":");
   if (colon <= 0) return undefined;
-  const [host, port] = [text.slice(0, colon).replace(/^\[|\]$/g, ""), text.slice(colon + 1)];
+  const [host, port] = [unbracketed(text.slice(0, colon)), text.slice(colon + 1)];
   const bytes = hex && /^[0-9A-F]{8}$/.test(host) ? (host.match(/../g) as string[]).map((byte) => Number.parseInt(byte, 16)) : undefined;
   const address = bytes?.join(".") ?? host;
   if (hex) return /^[0-9A-F]{4}$/.test(port) ? { address, port: Number.parseInt(port, 16) } : undefined;

@@ -22,9 +22,6 @@ const LocalDns = z.object({
       present: z.enum(["yes", "no", "unknown"]),
       /** "yes" or "no": a program listens on UDP port 53 of it. "unknown": not all listeners were seen, and it is not among them. */
       listening: z.enum(["yes", "no", "unknown"]),
-      /** Line and output of the interface's address, where it has one. */
-      addressLine: z.int().optional(),
-      addressOutput: z.int().optional(),
     }),
   ),
   /** NOTRACK rules for port 53 of other addresses, written the same way: the DNS service's address, that no interface has but the cache's. kube-proxy cannot translate such packets. */
@@ -100,7 +97,6 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
       // who listens on an address has it
       present: known(own !== undefined || listeners.some((socket) => socket.address === address), whole.has("address") || noDevice),
       listening: known(listening, listed),
-      ...(own === undefined ? {} : { addressLine: own.line, ...(own.output === undefined ? {} : { addressOutput: own.output }) }),
     };
   };
   const rows = rules.filter(isOfCache).map((row) => describe(row, addressOf(row), "rule"));

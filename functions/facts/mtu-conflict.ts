@@ -33,7 +33,6 @@ const Tunnel = z.object({
   mtu: z.int(),
   underlay: z.string(),
   underlayMtu: z.int(),
-  underlayLine: z.int(),
   /** Bytes of outer headers: VXLAN 50 (IPv6 70), IP in IP 20, WireGuard 60 (IPv6 80). */
   overhead: z.int(),
   /** The largest MTU that fits: underlayMtu - overhead. */
@@ -50,7 +49,6 @@ const Pods = z.object({
   /** Interface on which packets of pods leave the node: the uplink, or a tunnel. */
   towards: z.string(),
   towardsMtu: z.int(),
-  towardsLine: z.int(),
   /** True if `towards` is a tunnel. */
   tunnel: z.boolean(),
 });
@@ -222,7 +220,6 @@ function tunnelOf(
     mtu: row.mtu,
     underlay: underlay.interface,
     underlayMtu: underlay.mtu,
-    underlayLine: underlay.line,
     overhead,
     limit,
     // a route may hold its own, smaller size
@@ -274,7 +271,7 @@ function podsOf(links: readonly (Link & Row)[], tunnels: readonly Tunnel[], upli
     const towards = byTunnel ? tunnel : uplink;
     const key = `${row.mtu} ${towards?.interface}`;
     if (towards?.mtu === undefined || row.mtu <= towards.mtu || pods.has(key) || (byTunnel && wider)) continue;
-    const way = { towards: towards.interface, towardsMtu: towards.mtu, towardsLine: towards.line, tunnel: byTunnel };
+    const way = { towards: towards.interface, towardsMtu: towards.mtu, tunnel: byTunnel };
     pods.set(key, { ...placed(row), interface: row.interface, mtu: row.mtu, ...way });
   }
   return [...pods.values()];

@@ -15,7 +15,12 @@ import type { RouteAnswer } from "./route-answer.ts";
 const Detour = z.object({ line: z.int(), destination: z.string(), interface: z.string(), table: z.string() });
 /** The subnets of these hosts, as the address or the route tells that the node is in them, and the routes of these pods. */
 const Subnet = z.object({ line: z.int(), interface: z.string(), prefix: z.string() });
-const NeighborDetour = z.object({ rows: z.array(Detour), subnets: z.array(Subnet) });
+const NeighborDetour = z.object({
+  rows: z.array(Detour),
+  subnets: z.array(Subnet),
+  /** Packets to an address of the node itself, of either family, that leave it all the same. */
+  own: z.array(Detour),
+});
 type NeighborDetour = z.infer<typeof NeighborDetour>;
 
 interface Sources {
@@ -45,11 +50,25 @@ export const neighborDetour = defineDerivedFact<NeighborDetour>({
       // a second card in the same subnet
       const inside = around.some((subnet) => subnet.interface === name || (preferredSource !== undefined && within(preferredSource, subnet.prefix)));
       if (around.length === 0 || inside) continue;
-      rows.push({ ...placed(answer), destination, interface: name, table });
+      rows.push(detourOf(answer));
       for (const subnet of around) left.add(subnet);
     }
-    return { rows, subnets: [...left] };
+    return { rows, subnets: [...left], own: (values["route-answer"]?.rows ?? []).filter(leavesItself).map(detourOf) };
   },
+});
+
+/**
+ * The kernel lets only the node's own addresses be the source, asked for or chosen: one that is the destination as well lives here. Without a gateway it may be
+ * the table of a VRF, which has local routes of its own.
+ */
+const leavesItself = ({ destination, from, gateway, preferredSource, inputInterface, table }: RouteAnswer): boolean =>
+  gateway !== undefined && inputInterface === undefined && (from === destination || preferredSource === destination) && !USUAL.has(table);
+
+const detourOf = (row: RouteAnswer & Row): NeighborDetour["rows"][number] & Row => ({
+  ...placed(row),
+  destination: row.destination,
+  interface: row.interface,
+  table: row.table,
 });
 
 const fromAddress = (row: Address & Row): (NeighborDetour["subnets"][number] & Row)[] =>

@@ -125,7 +125,10 @@ export const neighborStats = defineFact({
         named = false;
       } else if (!isPrompt(raw)) unparsed.add(line, raw);
     }
-    return unparsed.with({ rows });
+    // `cat FILE; sleep 10; cat FILE`: one file, and its table several times
+    const [first, ...later] = families.length === 1 && view.format === "proc" ? rows : [];
+    const last = later.at(-1);
+    return unparsed.with({ rows: last === undefined ? rows : [since(first, last)] });
   },
   merge: mergeTables,
 });
@@ -163,15 +166,25 @@ function mergeTables(parts: readonly Part<NeighborStats>[]): NeighborStats {
   for (const { before, after } of samples(parts)) {
     for (const row of after.value.rows) {
       if (rows.has(row.family)) continue;
-      const old = before?.value.rows.find((other) => other.family === row.family);
-      const deltas: Partial<Record<`${(typeof GROWING)[number]}Delta`, number>> = {};
-      for (const counter of GROWING) {
-        const now = row[counter];
-        const delta = now === undefined || old === undefined ? undefined : growth(old[counter], now);
-        if (delta !== undefined) deltas[`${counter}Delta`] = delta;
-      }
-      rows.set(row.family, { ...row, ...deltas });
+      rows.set(
+        row.family,
+        since(
+          before?.value.rows.find((other) => other.family === row.family),
+          row,
+        ),
+      );
     }
   }
   return { rows: [...rows.values()] };
+}
+
+/** The newer of two samples, with what it has more than the older one. */
+function since(old: Table | undefined, row: Table): Table {
+  const deltas: Partial<Record<`${(typeof GROWING)[number]}Delta`, number>> = {};
+  for (const counter of GROWING) {
+    const now = row[counter];
+    const delta = now === undefined || old === undefined ? undefined : growth(old[counter], now);
+    if (delta !== undefined) deltas[`${counter}Delta`] = delta;
+  }
+  return { ...row, ...deltas };
 }

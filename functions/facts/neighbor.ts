@@ -29,9 +29,14 @@ const Neighbor = z.object({
   /** Who made it, where `ip` tells: "static", "kernel", "zebra", … */
   protocol: z.string().optional(),
 });
-const Neighbors = z.object({ rows: z.array(Neighbor) });
+const Neighbors = z.object({
+  rows: z.array(Neighbor),
+  /** Entries of addresses that went to and fro between two hardware addresses, in listings one behind the other. */
+  turns: z.array(Neighbor).optional(),
+});
 export type Neighbor = z.infer<typeof Neighbor>;
 type Entry = Omit<Neighbor, "line">;
+const MAX_TURNS = 100;
 
 const STATES = new Set(["PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED"]);
 const FLAGS = new Set(["router", "proxy", "extern_learn", "extern_valid", "managed", "offload"]);
@@ -84,9 +89,32 @@ export const neighbor = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => mergeFamilies(parts),
+  merge: (parts) => ({ ...mergeFamilies(parts), ...(parts.length > 3 ? turnsOf(parts.map((part) => part.value.rows)) : {}) }),
   whole: wholeFamilies,
 });
+
+/** Of routers that share an address (VRRP, HSRP): beside it they answer with their own. */
+const SHARED = /^00:00:(?:5e:00:|0c:07:ac|0c:9f:f)/;
+
+/**
+ * Addresses that went to and fro between two hosts, and did so twice: what a virtual address does when its host fails and comes back is once. Ports of one bond, which
+ * may answer by turns, differ in the last byte alone. A text in which an entry stands twice is of several machines.
+ */
+function turnsOf(listings: readonly (readonly Neighbor[])[]): { turns?: Neighbor[] } {
+  const known = new Map<string, Neighbor[]>();
+  const keyOf = ({ address, interface: name }: Neighbor): string => `${address} ${name}`;
+  for (const listing of listings)
+    for (const [key, [row, ...others]] of Map.groupBy(listing, keyOf)) {
+      const before = known.get(key) ?? [];
+      if (row?.mac === undefined || others.length > 0 || row.proxy || SHARED.test(row.mac) || before.at(-1)?.mac === row.mac) continue;
+      if (before.length < MAX_TURNS) known.set(key, [...before, row]);
+    }
+  const turns = [...known.values()].filter((rows) => {
+    const macs = new Set(rows.map(({ mac }) => mac?.slice(0, -2)));
+    return rows.length > 3 && macs.size > 1 && rows.filter(({ mac }, i) => rows.findIndex((other) => other.mac === mac) < i).length > 1;
+  });
+  return turns.length === 0 ? {} : { turns: turns.flat().slice(0, MAX_TURNS) };
+}
 
 /** What the lines do not repeat: the device of a filter, the family where an address that is painted over does not show its own. */
 interface Shown {

@@ -11,11 +11,12 @@ const NOBODY = new Set(["localhost", "localhost.localdomain", "(none)", "linux"]
 
 /**
  * What the node of a capture is called: the capture's target, what `hostname`, `hostnamectl` and `uname` printed, and the prompts that people copied along with
- * commands. Lower case, each once. A prompt before kubectl or ssh is left out: those ask about other nodes, too, often from another machine. Of a pasted text
- * the target ("pasted") is no name.
+ * commands. Lower case, each once. A prompt before kubectl or ssh is left out: those ask about other nodes, too, often from another machine. Of pasted texts
+ * that name no node the target is "pasted", or what somebody called the folder: a name only where the texts have it, too.
  */
 export function nodeNames(capture: Capture): string[] {
-  const names = new Set<string>(capture.transport === "paste" && capture.target === "pasted" ? [] : [capture.target.toLowerCase()]);
+  const unnamed = capture.unnamed === true || (capture.transport === "paste" && capture.target === "pasted");
+  const names = new Set<string>(unnamed && !isTold(capture) ? [] : [capture.target.toLowerCase()]);
   for (const output of capture.outputs) {
     const { argv, foreign } = commandLine(output.argv ?? output.command);
     if (foreign) continue;
@@ -28,6 +29,13 @@ export function nodeNames(capture: Capture): string[] {
   return [...names];
 }
 
+function isTold({ target, outputs }: Capture): boolean {
+  if (target === "pasted") return false;
+  const label = target.split(".", 1)[0] as string;
+  const word = new RegExp(`(?<![\\w.-])${(/[a-z]/i.test(label) ? label : target).replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&")}(?![\\w-])`, "i");
+  return outputs.some(({ command, text }) => word.test(command) || word.test(text));
+}
+
 /**
  * True if a node is called so: the same name, or one is the other without its domain ("wk-1" and "wk-1.example.org"). Addresses, which some clusters use as names, only as a whole.
  */
@@ -36,10 +44,12 @@ export function isCalled(names: readonly string[], name: string): boolean {
   return names.some((own) => own === wanted || (/[a-z]/.test(`${own}${wanted}`) && (own.startsWith(`${wanted}.`) || wanted.startsWith(`${own}.`))));
 }
 
-/** True if a name follows the pattern of one of these, which differ from it in numbers alone: "ip-10-0-1-7.ec2.internal" and "ip-10-0-2-19.ec2.internal". */
+/** A number, or a letter that counts as one does: "wk-a", "rack2b". */
+const COUNTED = /\d{1,20}|(?<=[-_\d])[a-z](?=[-_.]|$)/g;
+/** True if a name follows the pattern of one of these, which differ from it in what counts alone: "ip-10-0-1-7.ec2.internal" and "ip-10-0-2-19.ec2.internal". */
 export function isNamedAlike(names: readonly string[], name: string): boolean {
-  const pattern = (text: string): string => text.toLowerCase().replaceAll(/\d{1,20}/g, "0");
-  return /\d/.test(name) && names.some((own) => own !== name.toLowerCase() && pattern(own) === pattern(name));
+  const pattern = (text: string): string => text.toLowerCase().replaceAll(COUNTED, "0");
+  return names.some((own) => own !== name.toLowerCase() && pattern(own) === pattern(name));
 }
 
 /** `ssh -i key root@wk-2 'ip route'`: the machine, without its domain, and the first word of what runs there. Addresses are no names. */

@@ -86,6 +86,9 @@ export const nodePort = defineDerivedFact<NodePorts>({
 /** A port that SNAT chooses by chance is a NodePort now and then: of connections that wait for a server that is gone, few have one. */
 function translatedOf(sources: Sources): NodePorts["translated"] {
   const own = ownAddresses(sources);
+  // where IPVS serves such a port the node has the address
+  const served = (sources.ipvs?.services ?? []).filter((row) => (row.port ?? 0) >= USUAL_NODE_PORTS);
+  const isServed = (row: ConntrackEntry): boolean => served.some(({ address, port }) => address === row.replyDestination && port === row.replyDestinationPort);
   const nodePorts = new Set([
     ...rulesOf(sources.iptables?.rows ?? [], "KUBE-NODEPORTS").map((row) => Number(row.destinationPort)),
     ...(sources.nft === undefined ? [] : nftNodePorts(sources.nft)).map(({ port }) => port),
@@ -98,11 +101,11 @@ function translatedOf(sources: Sources): NodePorts["translated"] {
       row.state === "SYN_SENT" &&
       row.unreplied &&
       // who keeps its address and gets another port is the node itself
-      (own.has(row.replyDestination) || row.source === row.replyDestination) &&
+      (own.has(row.replyDestination) || row.source === row.replyDestination || served.some(({ address }) => address === row.replyDestination)) &&
       row.sourcePort !== undefined &&
       row.replyDestinationPort !== row.sourcePort,
   );
-  const found = moved.filter((row) => nodePorts.has(row.replyDestinationPort));
+  const found = moved.filter((row) => nodePorts.has(row.replyDestinationPort) || isServed(row));
   return found.length * 2 < moved.length || found.length * 200 < nodePorts.size
     ? []
     : found.map((row) => ({ ...placed(row), port: row.replyDestinationPort as number }));

@@ -148,10 +148,10 @@ export const nstat = defineFact({
     return { format: "proc", complete: whole, scope: ["netstat", "snmp", "snmp6"].filter((kind) => kinds.has(kind)).join(" "), rank: 4 };
   },
   schema: Nstat,
-  parse({ text, view }) {
+  parse({ text, view, argv }) {
     const unparsed = new UnparsedLines();
     if (view.format === "proc") return unparsed.with({ rows: withinOneText(readProc(text, unparsed)) });
-    if (view.format === "netstat") return unparsed.with({ rows: withinOneText(readNetstat(text, unparsed)) });
+    if (view.format === "netstat") return unparsed.with({ rows: withinOneText(readNetstat(text, unparsed, argv)) });
     const rows: Counter[] = [];
     for (const { line, text: content } of lines(view.format === "metrics" ? metricsAs(text, counterLine) : text)) {
       const match = NSTAT.exec(content.trim());
@@ -221,9 +221,11 @@ function readProc(text: string, unparsed: UnparsedLines): Counter[] {
 }
 
 /** `netstat -s`: sections by protocol, sentences with a number. A counter that has a name keeps it. */
-function readNetstat(text: string, unparsed: UnparsedLines): Counter[] {
+function readNetstat(text: string, unparsed: UnparsedLines, argv: readonly string[]): Counter[] {
   const rows: Counter[] = [];
   let protocol = "";
+  // `netstat -su | grep …`: the one protocol with counts of its own is the one that was asked for
+  const asked = hasLetter(argv, "u") === hasLetter(argv, "t") ? "" : hasLetter(argv, "u") ? "Udp" : "Tcp";
   for (const { line, text: raw } of lines(text)) {
     const content = raw.trim();
     const heading = HEADING.exec(content)?.[1];
@@ -233,6 +235,7 @@ function readNetstat(text: string, unparsed: UnparsedLines): Counter[] {
     const inside = pair === null && counted === null && histogram === null ? COUNT_INSIDE.exec(content) : null;
     if (heading !== undefined) protocol = heading;
     else if (pair !== null) {
+      if (protocol === "" && pair[1] === "InCsumErrors") protocol = asked;
       const sentence = `${protocol} ${pair[1]}`;
       rows.push({ line, name: Object.hasOwn(SENTENCES, sentence) ? (SENTENCES[sentence] as string) : protocol + pair[1], value: counterOf(pair[2] as string) });
     } else if (counted !== null) {
@@ -258,7 +261,7 @@ const SECTIONS = ["Ip", "Icmp", "Tcp", "Udp", "TcpExt"];
 /** Name by name the best output; what grew comes from the two samples of one command. */
 function mergeCounters(parts: readonly Part<Nstat>[]): Nstat {
   const rows = new Map<string, Counter>();
-  for (const { before, after } of samples(parts)) {
+  for (const { before, after } of samples(parts, true)) {
     const old = new Map(before?.value.rows.map((row) => [row.name, row.value]));
     // these leave counters of zero out
     const zero = before?.complete === true && (after.view.format === "nstat" || after.view.format === "netstat") ? 0 : undefined;

@@ -31,8 +31,10 @@ type Kernel = z.infer<typeof Kernel>;
 
 const OS_RELEASE = /^\/(?:host\/)?(?:etc|usr\/lib)\/(?:os-release|\*-?release|\*_release)$/;
 const ASSIGNMENT = /^([A-Z][A-Z0-9_]{0,60})=(?:"([^"]{0,1000})"|'([^']{0,1000})'|([^\s"']{0,1000}))$/;
-// /etc/redhat-release and its like, which `cat /etc/*release` brings along
-const ONE_LINE_RELEASE = /^[A-Z][A-Za-z ]{1,60} release [\d.]{1,16}(?: \([\w .-]{1,40}\))?$/;
+// one line for people, from which no identifier is made
+const OTHER_RELEASE = /^\/(?:host\/)?etc\/(?:[a-z]{2,12}-release|issue)$/;
+// /etc/redhat-release and its like, which `cat /etc/*release` brings along; /etc/issue
+const ONE_LINE_RELEASE = /^(?:[A-Z][A-Za-z ]{1,60} release [\d.]{1,16}(?: \([\w .-]{1,40}\))?|[A-Z][\w ./]{1,60}\\n \\l)$/;
 const RELEASE = /^\d{1,3}\.\d{1,5}[!-~]{0,100}$/;
 const MACHINE = /^(?:x86_64|i[3-6]86|amd64|aarch64\w*|arm\w{1,12}|ppc64\w*|s390x?|riscv64|mips\w*|loongarch64|unknown)$/;
 // Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org) (gcc-12 …) #1 SMP …
@@ -57,8 +59,9 @@ export const os = defineFact({
     if (argv[0] !== "cat") return undefined;
     const files = argv.slice(1);
     if (files.length === 1 && files[0] === "/proc/version") return { format: "proc-version", complete: true, scope: "kernel", rank: 2 };
-    if (files.length === 0 || !files.every((file) => OS_RELEASE.test(file))) return undefined;
-    return { format: "os-release", complete: true, scope: "release", rank: 1 };
+    if (files.length === 0 || !files.every((file) => OS_RELEASE.test(file) || OTHER_RELEASE.test(file))) return undefined;
+    const whole = files.some((file) => OS_RELEASE.test(file));
+    return { format: "os-release", complete: whole, scope: whole ? "release" : files.join(" ").slice(0, 200), rank: whole ? 1 : 0 };
   },
   schema: Os,
   parse({ text, argv, view }) {

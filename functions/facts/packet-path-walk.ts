@@ -130,11 +130,6 @@ export function walkPacket(bases: readonly BaseChain[], packet: Packet, skip: Sk
 const weight = (decision: Decision | undefined): number =>
   decision === undefined || decision.verdict === "accept" ? 0 : decision.verdict === "undetermined" ? 1 : 2;
 
-/** What the whole firewall does: any drop is a drop, else any doubt is one. Undefined where there are no rules at all. */
-export function overall(decisions: readonly Decision[]): Decision | undefined {
-  return [...decisions].sort((a, b) => weight(b) - weight(a))[0];
-}
-
 interface Based {
   readonly decision: Decision;
   readonly after: Marks;

@@ -10,6 +10,7 @@ import { keeperOf } from "./packet-path-keeper.ts";
 import { nftBases } from "./packet-path-nft.ts";
 import type { Packet } from "./packet-path-packet.ts";
 import { type BridgeHints, type NodeView, type ProbeName, podInterfaces, probesOf, SOME_OUTSIDE, somePod, trafficOf } from "./packet-path-probes.ts";
+import { Shadowed, shadowedRules, Wall } from "./packet-path-shadowed.ts";
 import { type BaseChain, type Decision, type PathRule, walkPacket } from "./packet-path-walk.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -112,6 +113,8 @@ const PacketPath = z.object({
   rows: z.array(PathRow),
   interfaces: z.array(PathInterface),
   forwards: z.array(ForwardChain),
+  walls: z.array(Wall),
+  shadowed: z.array(Shadowed),
   logged: z.array(Logged),
   refused: z.array(Refused),
 });
@@ -180,6 +183,7 @@ export const packetPath = defineDerivedFact<PacketPath>({
       rows,
       interfaces,
       forwards: forwardChains(values.iptables),
+      ...shadowedRules(values.iptables, values.link),
       logged: loggedPackets(values["kernel-log"]?.rows ?? []),
       refused: refusedPackets(values["packet-trace"]),
     };

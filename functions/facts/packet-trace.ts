@@ -51,6 +51,8 @@ const Reset = z.object({
   sourcePort: z.int().optional(),
   destination: z.string(),
   destinationPort: z.int().optional(),
+  /** It acknowledges nothing: the answer to a packet of a connection that the one who resets does not have. */
+  bare: z.boolean().optional(),
 });
 
 /**
@@ -144,7 +146,8 @@ export const packetTrace = defineFact({
       tcp.add(line, content);
       const [, resetter, from = "", peer = "", to = ""] = RESET.exec(content) ?? [];
       if (resetter !== undefined && value.resets.length < MAX_ROWS) {
-        value.resets.push({ line, source: resetter, destination: peer, ...present({ sourcePort: portOf(from), destinationPort: portOf(to) }) });
+        const bare = content.includes("Flags [R],") || undefined;
+        value.resets.push({ line, source: resetter, destination: peer, ...present({ sourcePort: portOf(from), destinationPort: portOf(to), bare }) });
       }
       const [, name, sender = "", receiver = ""] = ARRIVAL.exec(content) ?? [];
       const way = `${name} ${sender} ${receiver}`;
@@ -214,12 +217,13 @@ function tooLargeIn(text: string): Pick<Trace, "tooLarge"> {
   return found.length === 0 ? {} : { tooLarge: found };
 }
 
-const BACKLOG = /\b(?:SKB_DROP_REASON_)?CPU_BACKLOG\b|^\s{0,8}(\d{1,9}) drops at enqueue_to_backlog\b/;
+// a packet's line, or what dropwatch, `uniq -c` or bpftrace (`@[CPU_BACKLOG]: 18222`) counted
+const BACKLOG = /^\s{0,8}(\d{1,9}) (?:drops at enqueue_to_backlog\b|(?:SKB_DROP_REASON_)?CPU_BACKLOG$)|\b(?:SKB_DROP_REASON_)?CPU_BACKLOG\b(?:\]: (\d{1,9})$)?/;
 
 function overflowedIn(text: string): Pick<Trace, "overflowed"> {
   const hits = [...lines(text)].flatMap(({ line, text: content }) => {
     const match = content.length > 600 ? null : BACKLOG.exec(content);
-    return match === null ? [] : [{ line, count: Number(match[1] ?? 1) }];
+    return match === null ? [] : [{ line, count: Number(match[1] ?? match[2] ?? 1) }];
   });
   const [first] = hits;
   return first === undefined ? {} : { overflowed: [{ line: first.line, count: hits.reduce((sum, { count }) => sum + count, 0) }] };

@@ -41,6 +41,13 @@ const TOO_LARGE = /message too (?:long|large)|frag(?:mentation)? needed|packet t
 const FRAME =
   /^(?:\d{1,6} bytes from |From \S|64 bytes|--- .{1,260} ---$|(?:rtt|round-trip) min|pipe \d|\^C|ping: |ping6: |connect: |sendmsg: |RTNETLINK |Warning: |no answer yet for |command terminated with exit code \d|.{0,80}: icmp_seq)/;
 
+/** The address and the size that were asked for. Undefined if it was a name. */
+function asked(argv: readonly string[]): { target: string; size: number } | undefined {
+  const target = argv.findLast((word, i) => i > 0 && addressFamily(word) !== undefined && argv[i - 1] !== "-I");
+  const size = /^-s(\d{1,5})$/.exec(argv.find((word) => /^-s\d/.test(word)) ?? `-s${argv[argv.indexOf("-s") + 1]}`)?.[1];
+  return target === undefined || (argv.includes("-s") && size === undefined) ? undefined : { target, size: Number(size ?? 56) };
+}
+
 /** What a loop over sizes says before each ping: `== 1372`, `--- size 1372 ---`, `1372:`. */
 const HEADING = /^[=#*>-]{0,10} ?(?:size:? ?)?\d{2,5} ?[=#*:-]{0,10}$/i;
 
@@ -56,7 +63,7 @@ export const ping = defineFact({
   },
   schema: Runs,
   answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
-  parse({ text, view }) {
+  parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: Run[] = [];
     let current: Run | undefined;
@@ -66,9 +73,11 @@ export const ping = defineFact({
       const result = header === null ? RESULT.exec(bare) : null;
       if (header !== null && addressFamily(header[1] as string) !== undefined) {
         current = { line, target: header[1] as string, size: Number(header[2]), whole: view.format === "whole", sent: 0, received: 0, tooLarge: 0 };
-      } else if (result !== null && current !== undefined) {
+      } else if (result !== null && (current ?? asked(argv)) !== undefined) {
         const errors = result[3] === undefined ? {} : { errors: Number(result[3]) };
-        rows.push({ ...current, sent: Number(result[1]), received: Number(result[2]), ...errors });
+        // the head was cut off (`| tail -2`)
+        const run = current ?? { ...(asked(argv) as { target: string; size: number }), line, whole: view.format === "whole", tooLarge: 0 };
+        rows.push({ ...run, sent: Number(result[1]), received: Number(result[2]), ...errors });
         current = undefined;
       } else if (TOO_LARGE.test(bare)) {
         if (current !== undefined) current.tooLarge++;

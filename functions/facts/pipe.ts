@@ -1,4 +1,4 @@
-import { givenToShell, words } from "./command.ts";
+import { givenToShell, keepsLines, words } from "./command.ts";
 
 /** What a person piped an output into, its words joined with single blanks: "grep CLOSE_WAIT | wc -l"; "" if into nothing. Commands behind `;` and `&&` are cut off. */
 export function pipeOf(command: string): string {
@@ -15,8 +15,7 @@ export const keepsNewest = (pipe: string): boolean => pipe !== "" && pipe.split(
 const NEWEST = /^(?:tail(?: (?:-n|--lines[= ]|-n?|\+)?\+?\d{0,9}){0,2}|cat|less|more|tee [^|]{1,200})$/;
 
 /** True if no line was lost or moved on the way: `| jq .`, `| tee pods.json`, or no pipe at all. */
-export const showsAll = (pipe: string): boolean => pipe === "" || HARMLESS.test(pipe);
-const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|]{1,200}))+$/;
+export const showsAll = (pipe: string): boolean => pipe === "" || keepsLines(pipe);
 
 /** True if `| head -n 40` or `| tail` had fewer lines to show than it would have shown, so that none was lost. */
 export function cutsNothing(pipe: string, text: string): boolean {

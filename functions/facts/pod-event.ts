@@ -64,7 +64,7 @@ const UNITS: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 
 
 /** What a log line is kept for: a pod's sandbox or address. */
 const ABOUT_PODS =
-  /sandbox|(?:assign|allocate) (?:an |a private )?IP|available IP|no free (?:IP|address)|Insufficient(?:FreeAddresses|Cidr)|sufficient free IP|have enough IPs|AddressLimitExceeded|AttachmentLimitExceeded/i;
+  /sandbox|(?:assign|allocate) (?:an |a private )?IP|available IP|no free (?:IP|address)|Insufficient(?:FreeAddresses|Cidr)|sufficient free IP|have enough IPs|(?:Address|Attachment|NetworkInterface)LimitExceeded/i;
 
 export const podEvent = defineFact({
   id: "pod-event",

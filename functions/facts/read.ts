@@ -139,7 +139,10 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   }
   for (const fact of derivedFacts) {
     if (wanted !== undefined && !wanted.has(fact.id)) continue;
-    readings.set(fact.id, deriveReading(fact, readings));
+    readings.set(
+      fact.id,
+      deriveReading(fact, readings, ({ output }) => machineOf(capture.outputs[output ?? -1])),
+    );
   }
   return { readings, unknown, unparsed: [...unparsed].map(([output, lines]) => ({ output, lines })), bytes, lines: lineCount };
 }
@@ -471,7 +474,11 @@ export function knownOf(reading: FactReading): FactReading {
 }
 const MASKED = "addresses in it are masked; show them as they are, or put the same made-up address for the same one everywhere";
 
-function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactReading>): FactReading {
+/** Whose an output is, as its text or its command tells: `ssh node2 ip neigh`. */
+const machineOf = (output: Output | undefined): string | undefined =>
+  output?.machine ?? /^(?:sudo )?ssh (?:-\S{1,80} ){0,6}([^\s-]\S{0,252}) \S/.exec(output?.command ?? "")?.[1];
+
+function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactReading>, machineOf: Parameters<DerivedFact["derive"]>[2]): FactReading {
   const sources = fact.from
     .map((id) => readings.get(id))
     .map((source) => (source === undefined || fact.masked?.includes(source.id) ? source : knownOf(source)));
@@ -491,7 +498,9 @@ function deriveReading(fact: DerivedFact, readings: ReadonlyMap<string, FactRead
     );
     const whole = new Set(sources.flatMap((source) => (source?.status === "read" && source.complete ? [source.id] : [])));
     const complete = partial === undefined || fact.enough?.(values, whole) === true;
-    return { ...base, status: "read", reason: complete ? "" : (partial?.reason ?? ""), value: fact.derive(values, whole), complete };
+    const value = fact.derive(values, whole, machineOf);
+    const masked = fact.masked !== undefined && hasMasked(value);
+    return { ...base, status: "read", reason: complete ? "" : (partial?.reason ?? ""), value, complete, ...(masked ? { masked } : {}) };
   } catch (error) {
     return { ...base, status: "failed", reason: `netcheck could not derive it: ${String(error)}`, value: undefined, complete: false };
   }

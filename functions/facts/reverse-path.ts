@@ -30,7 +30,6 @@ const Martian = z.object({
   /** Interface of the way back to the source; left out if the node has no route to it, or routes were not collected. */
   back: z.string().optional(),
   backLine: z.int().optional(),
-  backOutput: z.int().optional(),
   /** True if the way back is known and is another interface, or if there is surely none. */
   asymmetric: z.boolean(),
   /** What the packet was, by the `ll header` line behind the message. An ARP packet is logged and harms nothing. */
@@ -58,7 +57,6 @@ const Arrival = z.object({
   filter: z.int(),
   back: z.string(),
   backLine: z.int(),
-  backOutput: z.int().optional(),
   /** It was sent again, nobody answered, and all rules that choose the way back were read, with their tables. */
   silent: z.boolean(),
 });
@@ -176,7 +174,6 @@ function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeV
       ...(age === undefined ? {} : { age }),
       filter: node.filterOf(name),
       ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
-      ...(back?.output === undefined ? {} : { backOutput: back.output }),
       asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
       packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
       always,
@@ -205,9 +202,8 @@ function arrivalsOf(
     // a packet is seen on each device of a pile: a bond's, a bridge's or a VLAN's own and those below
     const piled = members.has(name) || seen.some((other) => other.interface === back && other.source === source && other.destination === destination);
     if (piled || node.isOwn(source)) return [];
-    const where = { back, backLine: route.line, ...(route.output === undefined ? {} : { backOutput: route.output }) };
     const silent = certain && (trace?.silent ?? []).some((row) => row.source === source && row.destination === destination);
-    return [{ ...placed(arrival), interface: name, source, destination, filter: node.filterOf(name), ...where, silent }];
+    return [{ ...placed(arrival), interface: name, source, destination, filter: node.filterOf(name), back, backLine: route.line, silent }];
   });
 }
 

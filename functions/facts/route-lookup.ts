@@ -54,13 +54,11 @@ const Lookup = z.object({
   expected: z.array(z.string()),
   /** False if the destination is expected somewhere and the packet goes elsewhere or nowhere. True where nothing is expected or it is undetermined. */
   asExpected: z.boolean(),
-  /** Where a route says that the destination is expected: its line and output. */
+  /** Where a route says that the destination is expected: its line. */
   expectedLine: z.int().optional(),
-  expectedOutput: z.int().optional(),
-  /** Priority of the deciding rule, its line and output; left out if the rules are assumed. */
+  /** Priority of the deciding rule, and its line; left out if the rules are assumed. */
   rulePriority: z.int().optional(),
   ruleLine: z.int().optional(),
-  ruleOutput: z.int().optional(),
   /** True if the capture has no rules of this family and the kernel's own (local, main, default) were taken. */
   assumedRules: z.boolean(),
 });
@@ -355,10 +353,8 @@ function answered(question: Question, tables: Tables): Lookup {
       metric: route?.metric,
       preferredSource: packet.inputInterface === undefined ? answer.preferredSource : undefined,
       expectedLine: expected.length === 0 ? undefined : because.line,
-      expectedOutput: expected.length === 0 ? undefined : because.output,
       rulePriority: rule?.priority,
       ruleLine: rule?.line,
-      ruleOutput: rule?.output,
     }),
   };
 }

@@ -9,8 +9,10 @@ export interface Samples<T> {
 /**
  * The parts of a fact that is made of counters, grouped by layout and scope, best first: only numbers that were printed the same way are compared.
  * Of several parts of one sample the best-ranked counts. A sample that was cut is not compared with one that was not: what it lacks would look like growth.
+ * `byName`: each row is compared with the one of its own name, so that a line that could not be read, such as what somebody wrote below, does no harm.
  */
-export function samples<T>(parts: readonly Part<T>[]): Samples<T>[] {
+export function samples<T>(parts: readonly Part<T>[], byName = false): Samples<T>[] {
+  const isWhole = (part: Part<T>): boolean => (byName ? part.view.complete && part.truncated !== true : part.complete);
   const groups = new Map<string, Part<T>[]>();
   for (const part of parts.toSorted((a, b) => rankOf(b) - rankOf(a))) {
     const key = `${part.view.format} ${part.view.scope}`;
@@ -21,7 +23,7 @@ export function samples<T>(parts: readonly Part<T>[]): Samples<T>[] {
   return [...groups.values()].flatMap((group): Samples<T>[] => {
     const first = group.find((part) => part.sample === 1);
     const second = group.find((part) => part.sample === 2);
-    if (first !== undefined && second !== undefined && first.complete === second.complete) return [{ before: first, after: second }];
+    if (first !== undefined && second !== undefined && isWhole(first) === isWhole(second)) return [{ before: first, after: second }];
     const [best] = group;
     return best === undefined ? [] : [{ before: undefined, after: best }];
   });

@@ -15,12 +15,15 @@ const Answer = z.object({
   /** Who was asked. */
   expected: z.string(),
   expectedPort: z.int(),
+  /** The name that was asked for is one of a cluster: "kubernetes.default", "web.shop.svc". */
+  ofCluster: z.boolean().optional(),
 });
 const Answers = z.object({ rows: z.array(Answer) });
 
 const PROGRAMS = new Set(["dig", "nslookup", "host", "delv"]);
 /** Behind these a program runs in a container. */
 const TOOLS = new Set(["kubectl", "oc", "k3s", "docker", "podman", "crictl", "nerdctl", "microk8s"]);
+const CLUSTER_NAME = /^kubernetes(?:\.default)?(?:\.|$)|\.svc(?:\.|$)|\.cluster\.local\.?$/;
 const UNEXPECTED = /reply from unexpected source: ([0-9a-fA-F.:]{2,45})#(\d{1,5}), expected ([0-9a-fA-F.:]{2,45})#(\d{1,5})/;
 
 export const serviceAnswer = defineFact({
@@ -33,14 +36,15 @@ export const serviceAnswer = defineFact({
     return asks ? { format: "messages", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: Answers,
-  parse({ text }) {
+  parse({ text, argv }) {
+    const ofCluster = argv.some((word) => CLUSTER_NAME.test(word)) ? { ofCluster: true } : {};
     const rows: z.infer<typeof Answer>[] = [];
     // what else these programs print is about other things
     for (const { line, text: content } of lines(text)) {
       const match = content.length > 1000 ? null : UNEXPECTED.exec(content);
       if (match === null) continue;
       const [, from, fromPort, expected, expectedPort] = match as unknown as [string, string, string, string, string];
-      rows.push({ line, from, fromPort: Number(fromPort), expected, expectedPort: Number(expectedPort) });
+      rows.push({ line, from, fromPort: Number(fromPort), expected, expectedPort: Number(expectedPort), ...ofCluster });
     }
     return new UnparsedLines().with({ rows });
   },

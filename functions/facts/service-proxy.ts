@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { unbracketed } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
@@ -340,10 +341,10 @@ function outdatedOf(sources: Sources): ServiceProxy["outdated"] {
   for (const row of sources.iptables?.rows ?? []) {
     const service = serviceOf(row);
     if (service === undefined || !listed.has(service) || cut.has(service)) continue;
-    const address = row.chain.startsWith("KUBE-SEP-") && row.target === "DNAT" ? row.toDestination?.replace(/:\d+$/, "").replace(/^\[|\]$/g, "") : undefined;
+    const address = row.chain.startsWith("KUBE-SEP-") && row.target === "DNAT" ? row.toDestination?.replace(/:\d+$/, "") : undefined;
     if (address !== undefined) {
       const ends = written.get(service) ?? [];
-      ends.push({ row, address });
+      ends.push({ row, address: unbracketed(address) });
       written.set(service, ends);
     } else if (row.chain.startsWith("KUBE-SVC-") && row.target?.startsWith("KUBE-SEP-") === true) {
       const targets = jumps.get(service) ?? new Set();

@@ -132,6 +132,8 @@ const FOR =
   /^\s{0,8}for\s{1,8}(\w{1,40})\s{1,8}in\s{1,8}([^;\n]{1,2000}?)\s{0,8}[;\n]\s{0,8}do\s{1,8}(.{1,2000}?)\s{0,8}[;\n]\s{0,8}done(?:\s{0,8}(?:2>&1|2>\/dev\/null|\|\s{0,4}tee(?:\s-a)?\s[\w./-]{1,100}|;))*\s{0,8}$/s;
 /** The words of a loop that are a pattern or another command's output: which they were is told by the headings alone. */
 const EXPANDED = /[$`*?[{]/;
+/** `echo "$i: $(cat /sys/class/net/$i/mtu)"`: the same as the two one behind the other. */
+const ECHOED = /\becho\s{1,4}"([^"`()]{1,100})\$\(([^()"`]{1,200})\)"/g;
 /** A loop over more is no person's. */
 const MAX_TURNS = 200;
 
@@ -158,10 +160,13 @@ function turnsOf(output: Output): readonly Output[] | undefined {
   }
   const [, variable, among = "", body = ""] = FOR.exec(output.command) ?? [];
   if (variable === undefined) return undefined;
-  const commands = commandsOf(body.replaceAll(/\n/g, ";"));
+  const commands = commandsOf(body.replaceAll(/\n/g, ";").replaceAll(ECHOED, 'echo -n "$1"; $2'));
   const uses = usesOf(variable);
-  const heading = commands.map((command) => headingOf(command, uses)).find((pattern) => pattern !== undefined);
-  const rest = commands.filter((command) => words(command)[0] !== "echo");
+  const found = commands.map((command) => headingOf(command, uses)).find((pattern) => pattern !== undefined);
+  // without one, the name may stand in front of each answer
+  const before = found === undefined ? commands.map((command) => prefixOf(command, uses)).find((pattern) => pattern !== undefined) : undefined;
+  const heading = found ?? before;
+  const rest = commands.filter((command) => !(words(command)[0] === "echo" || (before !== undefined && words(command)[0] === "printf")));
   if (heading === undefined || rest.length === 0) return undefined;
   const named = EXPANDED.test(among) ? undefined : new Set(words(among));
   const lines = output.text.split("\n");
@@ -177,7 +182,8 @@ function turnsOf(output: Output): readonly Output[] | undefined {
     if (again && i !== 0 && i !== starts.length - 1) return [];
     const to = starts[i + 1]?.at ?? lines.length;
     const command = rest.map((one) => one.replaceAll(uses, () => name)).join("; ");
-    const text = `${"\n".repeat(at + 1)}${lines.slice(at + 1, to).join("\n")}${to < lines.length ? "\n" : ""}`;
+    const first = before === undefined ? "" : (lines[at] as string).trim().replace(before, "");
+    const text = `${"\n".repeat(at)}${[first, ...lines.slice(at + 1, to)].join("\n")}${to < lines.length ? "\n" : ""}`;
     return [{ ...output, command, text, truncated: output.truncated && i === starts.length - 1, ...(again ? { sample: i === 0 ? 1 : 2 } : {}) }];
   });
 }
@@ -238,6 +244,15 @@ function headingOf(command: string, uses: RegExp): RegExp | undefined {
   const parts = printed.split(uses);
   if (program !== "echo" || parts.length !== 2 || /^-[neE]/.test(printed) || /[$`|>\\]/.test(parts.join(""))) return undefined;
   return new RegExp(`^${parts.map((part) => part.replaceAll(/[\\^.*+?()[\]{}|]/g, "\\$&")).join("([\\w.@:/-]{1,64})")}$`);
+}
+
+/** What such an `echo -n "$f: "` or `printf '%s: ' $f` puts in front of the answer, with the name in its place. Undefined if it is none, or nothing parts the two. */
+function prefixOf(command: string, uses: RegExp): RegExp | undefined {
+  const [program, option = "", ...all] = words(command);
+  const printed = program === "printf" ? option.replace("%s", all.length === 1 ? (all[0] as string) : "%s") : option === "-n" ? all.join(" ") : "";
+  const parts = printed.split(uses);
+  if (!(program === "echo" || program === "printf") || parts.length !== 2 || !/[\s=]$/.test(printed) || /[$`|>\\%]/.test(parts.join(""))) return undefined;
+  return new RegExp(`^${parts.map((part) => part.replaceAll(/[\\^.*+?()[\]{}|]/g, "\\$&")).join("([\\w.@:/-]{1,64}?)")}`);
 }
 
 /** The lines without those that an `echo` of the command line printed (`echo; echo --- rules ---; ip rule`): blank, so that the others keep their numbers. */

@@ -9,6 +9,7 @@ import { baseName } from "./command.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { fromHexIpv6 } from "./ipv6.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * Cilium's socket load balancing: programs attached to cgroups that replace a service's address by a backend's when a process calls connect() or
@@ -525,67 +526,74 @@ function pairsOf(
   for (const one of attached) byType.set(one.row.attachType, [...(byType.get(one.row.attachType) ?? []), one]);
   for (const [attachType, group] of byType) {
     for (const family of [familyOf(attachType), familyOf(attachType) === 4 ? 6 : 4] as const) {
-      const current = group
-        .filter((one) => servicesOfProgram(one, uses, family) !== undefined)
-        .reduce<Attached | undefined>((best, one) => {
-          if (best === undefined) return one;
-          const [a, b] = [servicesOfProgram(best, uses, family) as number, servicesOfProgram(one, uses, family) as number];
-          if (agentMaps.has(a) !== agentMaps.has(b)) return agentMaps.has(b) ? one : best;
-          return b > a ? one : best;
-        }, undefined);
+      const mapOf = (one: Attached): number | undefined => uses.get(one.programId)?.services.get(family);
+      const current = newestOf(group, mapOf, agentMaps);
       if (current === undefined) continue;
-      const currentMapId = servicesOfProgram(current, uses, family) as number;
+      const currentMapId = mapOf(current) as number;
+      const basis = agentMaps.has(currentMapId) ? "pin" : "age";
       for (const stale of group) {
-        const staleMapId = servicesOfProgram(stale, uses, family);
+        const staleMapId = mapOf(stale);
         if (staleMapId === undefined || staleMapId === currentMapId) continue;
         if (!isInside(stale.row.cgroup, current.row.cgroup) && !isInside(current.row.cgroup, stale.row.cgroup)) continue;
         const staleRunsFirst = runsBefore(stale.row, current.row);
-        const basis = agentMaps.has(currentMapId) ? "pin" : "age";
         if (basis === "age" && !staleRunsFirst) {
           // The newer one runs first and no pin tells which one the agent writes: either may be the stale one.
           undecided.set(`${staleMapId} ${currentMapId}`, { a: staleMapId, b: currentMapId });
           continue;
         }
-        const base = {
-          ...placed(stale.row),
-          cgroup: stale.row.cgroup,
-          attachType,
-          staleProgramId: stale.programId,
-          staleMapId,
-          ...(stale.linkId === undefined ? {} : { staleLinkId: stale.linkId }),
-          staleAttachName: attachNameOf(attachType),
-          currentProgramId: current.programId,
-          currentMapId,
-          currentCgroup: current.row.cgroup,
-          currentProgramLine: current.row.line,
-          basis: basis as "pin" | "age",
-        };
+        const pair = { ...pairOf(stale, current), staleMapId, currentMapId, basis } as const;
         const key = `${stale.row.cgroup} ${attachType} ${stale.programId}`;
-        if (!seen.has(key) && duplicates.length < MAX_ROWS) duplicates.push({ ...base, staleRunsFirst });
+        if (!seen.has(key) && duplicates.length < MAX_ROWS) duplicates.push({ ...pair, staleRunsFirst });
         seen.add(key);
         if (!staleRunsFirst || !/connect|sendmsg/.test(attachType)) continue;
-        const staleBackendsMapId = uses.get(stale.programId)?.backends.get(family)?.[0];
-        const currentBackendsMapId = uses.get(current.programId)?.backends.get(family)?.[0];
-        for (const { service, old, now } of differences(byMap.get(staleMapId), byMap.get(currentMapId))) {
+        const backends = present({
+          staleBackendsMapId: uses.get(stale.programId)?.backends.get(family)?.[0],
+          currentBackendsMapId: uses.get(current.programId)?.backends.get(family)?.[0],
+        });
+        for (const difference of differences(byMap.get(staleMapId), byMap.get(currentMapId))) {
           if (conflicts.length >= MAX_ROWS) break;
-          conflicts.push({
-            ...base,
-            ...(staleBackendsMapId === undefined ? {} : { staleBackendsMapId }),
-            ...(currentBackendsMapId === undefined ? {} : { currentBackendsMapId }),
-            service,
-            staleBackends: old.backends,
-            currentBackends: now.backends,
-            staleLine: old.line,
-            ...(old.output === undefined ? {} : { staleOutput: old.output }),
-            currentLine: now.line,
-            ...(now.output === undefined ? {} : { currentOutput: now.output }),
-          });
+          conflicts.push({ ...pair, ...backends, ...conflictOf(difference) });
         }
       }
     }
   }
   return { conflicts, duplicates, undecided: [...undecided.values()] };
 }
+
+/** Of the programs on one attach point the one whose map the agent writes, or else the one with the newest map; undefined if none has one. */
+function newestOf(group: readonly Attached[], mapOf: (one: Attached) => number | undefined, agentMaps: ReadonlySet<number>): Attached | undefined {
+  const maps = group.flatMap((one) => {
+    const id = mapOf(one);
+    return id === undefined ? [] : [{ one, id, pinned: Number(agentMaps.has(id)) }];
+  });
+  return maps.sort((a, b) => b.pinned - a.pinned || b.id - a.id)[0]?.one;
+}
+
+/** Two programs on one attach point, of which one is left over. */
+function pairOf({ row, programId, linkId }: Attached, current: Attached) {
+  return {
+    ...placed(row),
+    cgroup: row.cgroup,
+    attachType: row.attachType,
+    staleProgramId: programId,
+    ...present({ staleLinkId: linkId }),
+    staleAttachName: attachNameOf(row.attachType),
+    currentProgramId: current.programId,
+    currentCgroup: current.row.cgroup,
+    currentProgramLine: current.row.line,
+  };
+}
+
+/** A service that leads elsewhere in the two maps. */
+const conflictOf = ({ service, old, now }: Difference) => ({
+  service,
+  staleBackends: old.backends,
+  currentBackends: now.backends,
+  staleLine: old.line,
+  ...present({ staleOutput: old.output }),
+  currentLine: now.line,
+  ...present({ currentOutput: now.output }),
+});
 
 /** Programs of one name on one attach point of which no map is known by name, and that have no map in common: of two generations, the older one first. */
 function namedPairs(attached: readonly Attached[], uses: ReadonlyMap<number, Uses>, programs: ReadonlyMap<number, BpfProgram>): SocketLb["duplicates"] {
@@ -601,31 +609,20 @@ function namedPairs(attached: readonly Attached[], uses: ReadonlyMap<number, Use
       if (current.row.cgroup !== cgroup || current.row.attachType !== attachType || nameOf(current) !== nameOf(stale) || others.length === 0) continue;
       if (maps.some((id) => others.includes(id)) || stale.programId >= current.programId || position >= current.row.position || pairs.length >= MAX_ROWS)
         continue;
-      pairs.push({
-        ...placed(stale.row),
-        cgroup,
-        attachType,
-        staleProgramId: stale.programId,
-        ...(stale.linkId === undefined ? {} : { staleLinkId: stale.linkId }),
-        staleAttachName: attachNameOf(attachType),
-        currentProgramId: current.programId,
-        currentCgroup: current.row.cgroup,
-        currentProgramLine: current.row.line,
-        basis: "age",
-        staleRunsFirst: true,
-      });
+      pairs.push({ ...pairOf(stale, current), basis: "age", staleRunsFirst: true });
     }
   }
   return pairs;
 }
 
-const servicesOfProgram = (one: Attached, uses: ReadonlyMap<number, Uses>, family: 4 | 6): number | undefined => uses.get(one.programId)?.services.get(family);
+interface Difference {
+  readonly service: string;
+  readonly old: Service;
+  readonly now: Service;
+}
 
 /** Services that both maps know, with other backends. Nothing is concluded from backends whose map was not dumped. */
-function* differences(
-  stale: ReadonlyMap<string, Service> | undefined,
-  current: ReadonlyMap<string, Service> | undefined,
-): Generator<{ service: string; old: Service; now: Service }> {
+function* differences(stale: ReadonlyMap<string, Service> | undefined, current: ReadonlyMap<string, Service> | undefined): Generator<Difference> {
   for (const [service, old] of stale ?? []) {
     const now = current?.get(service);
     if (now === undefined || [...old.backends, ...now.backends].some((backend) => backend.startsWith("unknown "))) continue;

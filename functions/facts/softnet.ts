@@ -82,6 +82,7 @@ export const softnet = defineFact({
     // a loop prints the file again and again, often with the time in between
     const tables: Cpu[][] = [];
     let rows: Cpu[] = [];
+    let labelled = false;
     for (const { line, text: content } of lines(metrics ? metricsAs(text, cpuLine) : text)) {
       const words = content.trim().split(/\s+/, 24);
       if ((columns ? TABLE_ROW : decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
@@ -97,16 +98,22 @@ export const softnet = defineFact({
         rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
       } else {
         if (!metrics) rows = [];
-        if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) unparsed.add(line, content);
+        if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) {
+          if (tables.length === 1 && LABEL.test(content)) labelled = true;
+          unparsed.add(line, content);
+        }
       }
     }
     const [first = []] = tables;
     // the last one may be cut off
     const last = tables.findLast((table) => table.length === first.length) ?? first;
-    return unparsed.with({ rows: last === first ? first : grown(first, last) });
+    return unparsed.with({ rows: last === first || labelled ? first : grown(first, last) });
   },
   merge: mergeCpus,
 });
+
+/** Between two tables: whose the next one is, `### node-b`; what tells of time names nobody. */
+const LABEL = /^(?!.*(?:\d:\d\d|\d ?(?:s|secs?|seconds?|m|mins?|minutes?)\b|\b(?:later|after|again|sample|second|run|sleep|now|then)\b)).*[A-Za-z]{2}/i;
 
 /** `node_softnet_dropped_total{cpu="3"} 7` of node_exporter with the CPU's other numbers, as the script says it. */
 function cpuLine({ name, labels, value }: Metric, all: readonly Metric[]): string | undefined {
@@ -179,7 +186,7 @@ const COUNTERS = ["processed", "dropped", "timeSqueeze", "flowLimit"] as const;
 
 /** The newest sample, with what each CPU counted since the one before. */
 function mergeCpus(parts: readonly Part<Softnet>[]): Softnet {
-  const pairs = samples(parts);
+  const pairs = samples(parts, true);
   // what tells of a span of time, by itself or with an earlier one, tells more
   const pair = pairs.find(({ before, after }) => before !== undefined || after.value.rows.some((row) => row.droppedDelta !== undefined)) ?? pairs[0];
   if (pair === undefined) return { rows: [] };

@@ -134,9 +134,11 @@ function listedServices(list: ClusterService | undefined, flows: readonly Conntr
   return services;
 }
 
-/** A table shows three endpoints, each port of each address as one; where as many are left out as the addresses that it shows have further ports, there is no other address. */
-const areAll = (rows: ClusterService["endpoints"], ports: number): boolean =>
-  rows.every(({ more }) => more !== true) || rows.every(({ total }) => total === ports * new Set(rows.map(({ address }) => address)).size);
+/** A table shows three endpoints, each port of each address as one; where as many are left out as the addresses that were listed have further ports, there is no other address. */
+const areAll = (rows: ClusterService["endpoints"], ports: number): boolean => {
+  const addresses = new Set(rows.map(({ address }) => address));
+  return rows.every(({ more, total }) => more !== true || total === ports * addresses.size);
+};
 
 /** Where only the endpoints of one service were listed, its address is the one to which they, and nobody else, answer: "address:port" of the tracked flows. */
 function answeredBy(endpoints: readonly { readonly address: string }[], flows: readonly ConntrackEntry[]): string[] {
@@ -247,14 +249,17 @@ function serviceNetworks(iptables: Pick<Iptables, "chains" | "rows">): ServiceNe
 const twoBytes = (address: string): string => address.split(".", 2).join(".");
 const isGone = ({ prefixes, named }: ServiceNetworks, address: string): boolean => prefixes.has(twoBytes(address)) && !named.has(address);
 
-/** UDP ports of the node that the portmap plugin or Docker translate (IPv4), with all addresses they lead to. */
+/** UDP ports of the node that the portmap plugin, Docker, CRI-O or kubenet translate (IPv4), with all addresses they lead to. */
 function publishedPorts(iptables: Pick<Iptables, "rows">): Map<number, { endpoints: Set<string>; rules: IptablesRow[] }> {
   const ports = new Map<number, { endpoints: Set<string>; rules: IptablesRow[] }>();
+  const kubenet = new Map(rulesOf(iptables.rows, "KUBE-HOSTPORTS").map((row) => [row.target, row.destinationPort]));
   for (const row of iptables.rows) {
     if (row.family !== "ipv4") continue;
     const published = row.chain.startsWith("CNI-DN-") || (row.chain === "DOCKER" && row.target === "DNAT");
-    if (!published || row.protocol !== "udp" || row.toDestination === undefined || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
-    const port = Number(row.destinationPort);
+    // of kubenet and CRI-O the port stands where the chain is entered
+    const hostPort = published ? row.destinationPort : row.chain.startsWith("KUBE-HP-") ? kubenet.get(row.chain) : undefined;
+    if (row.protocol !== "udp" || row.toDestination === undefined || !/^\d{1,5}$/.test(hostPort ?? "")) continue;
+    const port = Number(hostPort);
     // everything talks to port 53 of something
     if (port === 53) continue;
     const known = ports.get(port) ?? { endpoints: new Set(), rules: [] };
@@ -265,70 +270,32 @@ function publishedPorts(iptables: Pick<Iptables, "rows">): Map<number, { endpoin
   return ports;
 }
 
+/** What of the table nat tells of UDP services. */
+interface ServiceRules {
+  /** Rules of kube-proxy's chains, by {@link chainKey}. */
+  readonly chains: ReadonlyMap<string, readonly IptablesRow[]>;
+  /** The chains that were seen to their end. */
+  readonly complete: ReadonlySet<string>;
+  /** Rules that lead to a service's chains, by its address or by a port of the node. */
+  readonly entrances: readonly IptablesRow[];
+  /** Rules that refuse a service without endpoints. */
+  readonly refusals: readonly IptablesRow[];
+}
+
+const chainKey = (row: { readonly family: string; readonly backend: string }, chain: string): string => `${row.family} ${row.backend} ${chain}`;
+/** The address and port that an entrance is for. */
+const addressOf = ({ destination, destinationPort }: IptablesRow): string =>
+  `${destination === undefined ? "node port" : destination.replace(/\/(?:32|128)$/, "")}:${destinationPort}`;
+
 /** UDP services by address and port, with the endpoints they lead to. Services of which a chain was not seen to its end are left out. */
 function servicesOf(iptables: Pick<Iptables, "chains" | "rows">, nft: Nft | undefined): Map<string, Service> {
-  const chains = new Map<string, IptablesRow[]>();
-  const complete = new Set<string>();
-  const keyOf = (row: { family: string; backend: string }, chain: string): string => `${row.family} ${row.backend} ${chain}`;
-  for (const chain of iptables.chains) if (chain.table === "nat" && chain.complete) complete.add(keyOf(chain, chain.name));
-  const entrances: IptablesRow[] = [];
-  const refusals: IptablesRow[] = [];
-  for (const row of iptables.rows) {
-    if (row.table === "nat" && row.chain.startsWith("KUBE-")) {
-      const key = keyOf(row, row.chain);
-      const rules = chains.get(key);
-      if (rules === undefined) chains.set(key, [row]);
-      else rules.push(row);
-    }
-    if (isNodePort(row)) entrances.push(row);
-    if (row.chain !== "KUBE-SERVICES" && row.chain !== "KUBE-EXTERNAL-SERVICES") continue;
-    if (row.protocol !== "udp" || row.destination === undefined || row.destinationNegated || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
-    // a save through grep names no table, and only nat has these chains
-    if (
-      (row.table === "nat" || isServiceChain(row.target)) &&
-      row.target?.startsWith("KUBE-") &&
-      row.target !== "KUBE-MARK-MASQ" &&
-      row.target !== "KUBE-MARK-DROP"
-    )
-      entrances.push(row);
-    else if (row.target === "REJECT" || (row.table === "filter" && row.target === "DROP")) refusals.push(row); // a save through grep names no table, and only filter has REJECT
-  }
+  const rules = serviceRules(iptables);
   const services = new Map<string, Service>();
-  const addressOf = (row: IptablesRow): string =>
-    row.destination === undefined ? `node port:${row.destinationPort}` : `${(row.destination as string).replace(/\/(?:32|128)$/, "")}:${row.destinationPort}`;
-  for (const row of refusals) services.set(addressOf(row), { endpoints: new Set(), rules: [row] });
-  for (const row of entrances) {
-    const endpoints = new Set<string>();
-    const seen = new Set<string>();
-    let known = true;
-    // whichever way a packet came in, the service has the endpoints of its own chains, and no others
-    const own = OUTER.exec(row.target ?? "")?.[1];
-    const inner = own === undefined ? [] : [`KUBE-SVC-${own}`, `KUBE-SVL-${own}`].filter((name) => chains.has(keyOf(row, name)));
-    let level = [row.target as string, ...inner];
-    for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
-      const next: string[] = [];
-      for (const name of level) {
-        const key = keyOf(row, name);
-        if (seen.has(key)) continue;
-        seen.add(key);
-        if (!complete.has(key) && !(OUTER.test(name) && inner.length > 0)) known = false;
-        for (const rule of chains.get(key) ?? []) {
-          if (rule.toDestination !== undefined) endpoints.add(rule.toDestination);
-          else if (rule.target?.startsWith("KUBE-SEP-") || /^KUBE-(?:SVC|SVL|XLB|EXT|FW)-/.test(rule.target ?? "")) next.push(rule.target as string);
-        }
-      }
-      level = next;
-    }
-    if (known && endpoints.size > 0) {
-      const rules = [
-        row,
-        ...[row.target as string, ...inner]
-          .flatMap((name) => chains.get(keyOf(row, name)) ?? [])
-          .filter(leadsToEndpoint)
-          .slice(0, 3),
-      ];
-      services.set(addressOf(row), { endpoints, rules });
-    } else if (!known) services.delete(addressOf(row));
+  for (const row of rules.refusals) services.set(addressOf(row), { endpoints: new Set(), rules: [row] });
+  for (const row of rules.entrances) {
+    const service = behind(row, rules);
+    if (service === undefined) services.delete(addressOf(row));
+    else if (service.endpoints.size > 0) services.set(addressOf(row), service);
   }
   for (const { address = "node port", port, protocol, endpoints, rows } of nft === undefined ? [] : nftServices(nft)) {
     if (protocol !== "udp") continue;
@@ -337,6 +304,57 @@ function servicesOf(iptables: Pick<Iptables, "chains" | "rows">, nft: Nft | unde
     services.set(`${address}:${port}`, { endpoints: other === undefined ? endpoints : new Set([...endpoints, ...other.endpoints]), rules: rows });
   }
   return services;
+}
+
+function serviceRules(iptables: Pick<Iptables, "chains" | "rows">): ServiceRules {
+  const chains = new Map<string, IptablesRow[]>();
+  const complete = new Set(iptables.chains.flatMap((chain) => (chain.table === "nat" && chain.complete ? [chainKey(chain, chain.name)] : [])));
+  const entrances: IptablesRow[] = [];
+  const refusals: IptablesRow[] = [];
+  for (const row of iptables.rows) {
+    if (row.table === "nat" && row.chain.startsWith("KUBE-")) {
+      const key = chainKey(row, row.chain);
+      const rules = chains.get(key);
+      if (rules === undefined) chains.set(key, [row]);
+      else rules.push(row);
+    }
+    if (isNodePort(row)) entrances.push(row);
+    if (row.chain !== "KUBE-SERVICES" && row.chain !== "KUBE-EXTERNAL-SERVICES") continue;
+    if (row.protocol !== "udp" || row.destination === undefined || row.destinationNegated || !/^\d{1,5}$/.test(row.destinationPort ?? "")) continue;
+    const { table, target = "" } = row;
+    // a save through grep names no table: only nat has chains of services, and only filter has REJECT
+    if ((table === "nat" || isServiceChain(target)) && target.startsWith("KUBE-") && target !== "KUBE-MARK-MASQ" && target !== "KUBE-MARK-DROP")
+      entrances.push(row);
+    else if (target === "REJECT" || (table === "filter" && target === "DROP")) refusals.push(row);
+  }
+  return { chains, complete, entrances, refusals };
+}
+
+/** The endpoints to which the chains behind an entrance lead; undefined if one of them was not seen to its end. */
+function behind(entrance: IptablesRow, { chains, complete }: ServiceRules): Service | undefined {
+  const target = entrance.target as string;
+  const rulesIn = (name: string): readonly IptablesRow[] => chains.get(chainKey(entrance, name)) ?? [];
+  // whichever way a packet came in, the service has the endpoints of its own chains, and no others
+  const own = OUTER.exec(target)?.[1];
+  const inner = own === undefined ? [] : [`KUBE-SVC-${own}`, `KUBE-SVL-${own}`].filter((name) => rulesIn(name).length > 0);
+  const endpoints = new Set<string>();
+  const seen = new Set<string>();
+  let level = [target, ...inner];
+  for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
+    const next: string[] = [];
+    for (const name of level) {
+      if (seen.has(name)) continue;
+      seen.add(name);
+      if (!complete.has(chainKey(entrance, name)) && !(OUTER.test(name) && inner.length > 0)) return undefined;
+      for (const rule of rulesIn(name)) {
+        if (rule.toDestination !== undefined) endpoints.add(rule.toDestination);
+        else if (rule.target?.startsWith("KUBE-SEP-") || /^KUBE-(?:SVC|SVL|XLB|EXT|FW)-/.test(rule.target ?? "")) next.push(rule.target as string);
+      }
+    }
+    level = next;
+  }
+  const telling = [target, ...inner].flatMap(rulesIn).filter(leadsToEndpoint);
+  return { endpoints, rules: [entrance, ...telling.slice(0, 3)] };
 }
 
 /** Chains before a service's own, of the same name: for addresses from outside, for a load balancer's, for both of old. Rules in them may lack the service's name. */

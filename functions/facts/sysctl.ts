@@ -146,7 +146,9 @@ export const sysctl = defineFact({
     const absent = new Map<string, Absent>();
     const asked = view.format === "files" ? (filesOf(argv) ?? []).map(keyOfPath) : operands(argv).map(keyOfWord);
     const numbered = argv[0] === "grep" && hasLetter(argv, "n");
-    const bare: { line: number; text: string }[] = [];
+    // each line names its key
+    const paired = view.format === "pairs" || view.format === "metrics" || view.format === LOADED;
+    const bare: Bare[] = [];
     let file: string | undefined;
     let headed = 0;
     let others = 0;
@@ -162,7 +164,7 @@ export const sysctl = defineFact({
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, { line, key });
       } else if (isPromptLine(content) || REMARK.test(content)) others++;
       else if (view.format === LOADED && APPLYING.test(content)) others++;
-      else if (view.format === "pairs" || view.format === "metrics" || view.format === LOADED) {
+      else if (paired) {
         const pair = PAIR.exec(content);
         if (pair === null) unparsed.add(line, raw);
         else rows.push({ line, key: keyOfWord(pair[1] as string), value: squeezed(pair[2] as string) });
@@ -188,31 +190,12 @@ export const sysctl = defineFact({
       if (missing !== undefined)
         for (const key of withKnownBelow(missing)) if (!absent.has(key)) absent.set(key, Object.assign({ line: 1, key }, { text: message }));
     }
-    if (view.format !== "pairs" && view.format !== "metrics" && view.format !== LOADED) {
+    if (!paired) {
       const keys = asked.filter((key) => !absent.has(key));
-      const place = argv[0] === "cat" ? ofOthers(argv) : undefined;
-      if (place !== undefined && bare.length > keys.length)
-        bare.splice(0, bare.length, ...(place === "behind" ? bare.slice(0, keys.length) : bare.slice(-keys.length)));
-      // what somebody wrote behind a blank line is no value
-      const gap = bare.findIndex((entry, i) => i > 0 && entry.line > (bare[i - 1]?.line ?? 0) + 1);
-      if (gap === keys.length && bare.every((entry, i) => i < gap === VALUES.test(entry.text))) bare.splice(gap);
-      const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
-      if (keys.some((key) => key.includes("*"))) for (const { line, text: content } of bare) unparsed.add(line, content);
-      else if (bare.length === keys.length)
-        bare.forEach(({ line, text: value }, i) => void rows.push({ line, key: keys[i] as string, value: squeezed(value) }));
-      else if (others === 0 && rows.length === 0 && slots === keys.length) {
-        // As many lines as keys, some of them empty: so are those values.
-        const values = new Map(bare.map((entry) => [entry.line, entry.text]));
-        keys.forEach((key, i) => void rows.push({ line: i + 1, key, value: squeezed(values.get(i + 1) ?? "") }));
-      } else if (others === 0 && rows.length === 0 && keys.length === 1 && bare.length === 0 && MAY_BE_EMPTY.has(keys[0] as string)) {
-        // so is all there was, where the lines of a paste or the end of an output do not show it
-        rows.push({ line: Math.max(1, text.split("\n").length - 1), key: keys[0] as string, value: "" });
-      } else if (rows.length === 0 && bare.length > 0 && bare.length === keys.filter((key) => !MAY_BE_EMPTY.has(key)).length) {
-        // the empty line of a list without entries is lost where somebody copies the output
-        const values = bare.map((entry) => ({ line: entry.line, value: squeezed(entry.text) }));
-        const { line } = values.at(-1) as { line: number };
-        for (const key of keys) rows.push({ key, ...(MAY_BE_EMPTY.has(key) ? { line, value: "" } : (values.shift() as { line: number; value: string })) });
-      } else for (const { line, text: content } of bare) unparsed.add(line, content);
+      const values = withoutOthers(bare, keys.length, argv);
+      const settings = settingsOf(values, keys, text, rows.length === 0, others === 0);
+      if (settings !== undefined) rows.push(...settings);
+      else for (const { line, text: content } of values) unparsed.add(line, content);
     }
     if (view.scope === "" && view.format === "pairs" && withoutPrompts(text).trim() === "" && stderr.trim() === "" && truncated !== true)
       for (const key of soughtInVain(pipe ?? "")) absent.set(key, { line: 1, key });
@@ -257,6 +240,47 @@ export const sysctl = defineFact({
     return interfaces && KEYS.every((key) => known.has(key) || begins(key, prefixes));
   },
 });
+
+/** A line that is a value and does not name its key. */
+interface Bare {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** The lines that may be values of the files or keys that were asked for, without what other files and a person put beside them. */
+function withoutOthers(bare: readonly Bare[], keys: number, argv: readonly string[]): readonly Bare[] {
+  const place = argv[0] === "cat" && bare.length > keys ? ofOthers(argv) : undefined;
+  const own = place === "behind" ? bare.slice(0, keys) : place === undefined ? bare : bare.slice(-keys);
+  // what somebody wrote behind a blank line is no value
+  const gap = own.findIndex((entry, i) => i > 0 && entry.line > (own[i - 1]?.line ?? 0) + 1);
+  return gap === keys && own.every((entry, i) => i < gap === VALUES.test(entry.text)) ? own.slice(0, gap) : own;
+}
+
+/**
+ * What lines without a key say of the keys that were asked for, in their order; undefined where it is not certain which is whose.
+ * @param first no other setting was read
+ * @param alone nor any other line
+ */
+function settingsOf(bare: readonly Bare[], keys: readonly string[], text: string, first: boolean, alone: boolean): Setting[] | undefined {
+  if (keys.some((key) => key.includes("*"))) return undefined;
+  if (bare.length === keys.length) return bare.map(({ line, text: value }, i) => ({ line, key: keys[i] as string, value: squeezed(value) }));
+  const slots = text === "" ? 0 : text.split("\n", keys.length + 2).length - (text.endsWith("\n") ? 1 : 0);
+  const values = new Map(bare.map((entry) => [entry.line, entry.text]));
+  // in a paste the empty line before the first value stands for the command
+  const shifted = bare.length === keys.filter((key) => !MAY_BE_EMPTY.has(key)).length && keys.some((key, i) => !MAY_BE_EMPTY.has(key) && !values.has(i + 1));
+  if (alone && first && slots === keys.length && !shifted) {
+    // As many lines as keys, some of them empty: so are those values.
+    return keys.map((key, i) => ({ line: i + 1, key, value: squeezed(values.get(i + 1) ?? "") }));
+  }
+  // so is all there was, where the lines of a paste or the end of an output do not show it
+  if (alone && first && keys.length === 1 && bare.length === 0 && MAY_BE_EMPTY.has(keys[0] as string))
+    return [{ line: Math.max(1, text.split("\n").length - 1), key: keys[0] as string, value: "" }];
+  if (!first || bare.length === 0 || bare.length !== keys.filter((key) => !MAY_BE_EMPTY.has(key)).length) return undefined;
+  // the empty line of a list without entries is lost where somebody copies the output
+  const rest = bare.map((entry) => ({ line: entry.line, value: squeezed(entry.text) }));
+  const { line } = rest.at(-1) as { line: number };
+  return keys.map((key) => ({ key, ...(MAY_BE_EMPTY.has(key) ? { line, value: "" } : (rest.shift() as { line: number; value: string })) }));
+}
 
 /** Of several outputs the refusals of all. */
 function refusalsOf(parts: readonly Part<z.infer<typeof Sysctl>>[]): { refusals?: z.infer<typeof Refusal>[] } {

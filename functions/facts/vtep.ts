@@ -62,7 +62,7 @@ type Vtep = z.infer<typeof Vtep>;
 type Step = z.infer<typeof Step>;
 
 interface Sources {
-  readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly { interface: string; external: boolean }[] };
+  readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly { interface: string; external: boolean; local?: string }[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly fdb?: Fdb;
@@ -80,35 +80,18 @@ export const vtep = defineDerivedFact<Vteps>({
   id: "vtep",
   title: "Other ends of VXLAN devices: gateway, MAC, node",
   from: ["link", "route", "neighbor", "fdb", "address", "cluster-node", "flannel-annotation", "ping"],
-  // nobody asks the cluster on a node
-  // what the nodes told each other through it a rule reads itself
+  // nobody asks the cluster on a node; what the nodes told each other through it a rule reads itself
   optional: ["cluster-node", "flannel-annotation", "ping"],
   inPart: ["cluster-node", "flannel-annotation", "ping"],
   schema: Vteps,
-  derive(values, whole) {
-    const { link, route, neighbor, fdb, address } = values as Sources;
-    const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
-    const names = devicesOf(values as Sources);
-    const own = new Set((address?.rows ?? []).map((row) => row.address));
-    // a listing that has `lo` was one of all addresses, even if its end is missing
-    const listed = new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : [])));
-    const seen = new Set((fdb?.listings ?? []).map((row) => row.interface));
-    const entries = new Map<string, Fdb["rows"][number]>();
-    for (const row of fdb?.rows ?? []) if (row.destination !== undefined && row.bridge === undefined) entries.set(`${row.interface} ${row.mac}`, row);
-    const neighbors = new Map<string, Neighbor & Row>();
-    const below = new Map<string, Neighbor & Row>();
-    for (const row of neighbor?.rows ?? []) {
-      if (row.proxy) continue;
-      if (names.has(row.interface)) neighbors.set(`${row.interface} ${row.address}`, row);
-      else if (below.get(row.address) === undefined || !UNRESOLVED.has(row.state)) below.set(row.address, row);
-    }
-    // somebody pinged the node behind the tunnel, and whoever is next to it said that it does not answer ARP
-    const refused = new Map((values as Sources).ping?.rows.filter((row) => row.received === 0 && (row.unreachable ?? 0) > 0).map((row) => [row.target, row]));
-    const nodes = (values as Sources)["cluster-node"]?.rows ?? [];
-    const allNodes = whole.has("cluster-node") && nodes.length > 0 && nodes.every((row) => row.internalAddress !== undefined);
+  derive(values, whole, machineOf) {
+    const sources: Sources = values;
+    const { route, neighbor } = sources;
+    const names = devicesOf(sources);
+    const tables = tablesOf(sources, names, whole, machineOf);
     const result: Vteps = { rows: [], devices: [], steps: [] };
     for (const name of names) {
-      const device = links.get(name);
+      const device = tables.links.get(name);
       if (device !== undefined) result.devices.push({ ...placed(device), interface: name, ...present({ mac: device.mac }) });
     }
     const done = new Set<string>();
@@ -116,35 +99,9 @@ export const vtep = defineDerivedFact<Vteps>({
       const key = `${name} ${gateway}`;
       if (done.has(key)) return;
       done.add(key);
-      const entry = neighbors.get(key);
-      const mac = entry?.mac;
-      const forward = mac === undefined ? undefined : (entries.get(`${name} ${mac}`) ?? entries.get(`${name} ${ANY}`));
-      const destination = forward?.destination;
-      const asked = destination === undefined ? undefined : refused.get(destination);
-      const under =
-        destination === undefined ? undefined : (below.get(destination) ?? (asked === undefined ? undefined : { ...placed(asked), state: "FAILED" }));
-      const node = nodes.find((row) => destination !== undefined && row.internalAddress === destination);
-      const unlisted = destination !== undefined && allNodes && node === undefined;
-      const known = seen.has(name) || seen.has("*");
-      const shown = !whole.has("address") && (address?.rows ?? []).some((row) => row.interface === name && row.address === gateway && !listed.has(row.output));
-      // the listing was cut before the device's address, which may be the gateway's
-      const hidden = address !== undefined && !whole.has("address") && !address.rows.some((row) => row.interface === name);
-      result.rows.push({
-        ...placed(place),
-        interface: name,
-        gateway,
-        ...present({ prefix, mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
-        unforwarded: mac !== undefined && forward === undefined && known,
-        // what another node has for this device agrees with it
-        ownMac: mac !== undefined && links.get(name)?.mac === mac && !shown && !hidden,
-        ownDestination: destination !== undefined && own.has(destination),
-        shared: false,
-        ...present({ deviceMac: shown && mac !== undefined ? links.get(name)?.mac : undefined }),
-      });
-      if (entry !== undefined) result.steps.push(step(entry, name, gateway, "neighbor"));
-      if (forward !== undefined) result.steps.push(step(forward, name, gateway, "fdb"));
-      if (under !== undefined) result.steps.push(step(under, name, gateway, "underlay"));
-      if (unlisted) for (const row of nodes.slice(0, 4)) result.steps.push(step(row, name, gateway, "node"));
+      const { row, steps } = endOf(tables, name, gateway);
+      result.rows.push({ ...placed(place), interface: name, gateway, ...present({ prefix }), ...row, shared: false });
+      result.steps.push(...steps);
     };
     for (const row of route?.rows ?? []) {
       const { interface: name, gateway } = row;
@@ -154,7 +111,7 @@ export const vtep = defineDerivedFact<Vteps>({
     for (const row of neighbor?.rows ?? []) {
       const unknown = route === undefined && NAME.test(row.interface) && UNRESOLVED.has(row.state);
       // whoever is behind the tunnel, the device's own address belongs to nobody else
-      const double = row.mac !== undefined && row.mac === links.get(row.interface)?.mac;
+      const double = row.mac !== undefined && row.mac === tables.links.get(row.interface)?.mac;
       if (names.has(row.interface) && (row.state === "PERMANENT" || unknown || double) && !row.proxy) add(row, row.interface, row.address, undefined);
     }
     markShared(result.rows);
@@ -167,6 +124,96 @@ export const vtep = defineDerivedFact<Vteps>({
     return others && [...devicesOf(values as Sources)].every((name) => seen.has(name));
   },
 });
+
+/** What the node's tables say, by what a packet is looked up with. */
+interface Tables {
+  readonly links: ReadonlyMap<string, Link & Row>;
+  /** Where the tunnel of a device begins. */
+  readonly locals: ReadonlyMap<string, string | undefined>;
+  /** Entries of the forwarding database by device and MAC, and the devices of which it was listed ("*": of all). */
+  readonly forwards: ReadonlyMap<string, Fdb["rows"][number]>;
+  readonly forwarded: ReadonlySet<string>;
+  /** Neighbours on the devices, by device and address; and those on the network below, by address. */
+  readonly neighbors: ReadonlyMap<string, Neighbor & Row>;
+  readonly below: ReadonlyMap<string, Row & { readonly state: string }>;
+  /** Addresses of this node; undefined where none were read. */
+  readonly addresses: readonly (Address & Row)[] | undefined;
+  readonly own: ReadonlySet<string>;
+  readonly allAddresses: boolean;
+  /** Listings that have `lo`: they were of all addresses, even if their end is missing. */
+  readonly listings: ReadonlySet<number | undefined>;
+  readonly nodes: NonNullable<Sources["cluster-node"]>["rows"];
+  readonly allNodes: boolean;
+  /** Whether two rows are of one machine, as far as the text tells. */
+  readonly isOne: (one: Row | undefined, other: Row | undefined) => boolean;
+}
+
+function tablesOf(sources: Sources, names: ReadonlySet<string>, whole: ReadonlySet<string>, machineOf: (row: Row) => string | undefined): Tables {
+  const { link, neighbor, fdb, address, ping } = sources;
+  const forwards = new Map<string, Fdb["rows"][number]>();
+  for (const row of fdb?.rows ?? []) if (row.destination !== undefined && row.bridge === undefined) forwards.set(`${row.interface} ${row.mac}`, row);
+  const neighbors = new Map<string, Neighbor & Row>();
+  const below = new Map<string, Row & { state: string }>();
+  for (const row of neighbor?.rows ?? []) {
+    if (row.proxy) continue;
+    if (names.has(row.interface)) neighbors.set(`${row.interface} ${row.address}`, row);
+    else if (below.get(row.address) === undefined || !UNRESOLVED.has(row.state)) below.set(row.address, row);
+  }
+  // somebody pinged the node behind the tunnel, and whoever is next to it said that it does not answer ARP
+  const refused = new Map(ping?.rows.filter((row) => row.received === 0 && (row.unreachable ?? 0) > 0).map((row) => [row.target, row]));
+  for (const [target, row] of refused) if (!below.has(target)) below.set(target, { ...placed(row), state: "FAILED" });
+  const nodes = sources["cluster-node"]?.rows ?? [];
+  return {
+    links: new Map((link?.rows ?? []).map((row) => [row.interface, row])),
+    locals: new Map((link?.vxlans ?? []).map((row) => [row.interface, row.local])),
+    forwards,
+    forwarded: new Set((fdb?.listings ?? []).map((row) => row.interface)),
+    neighbors,
+    below,
+    addresses: address?.rows,
+    own: new Set((address?.rows ?? []).map((row) => row.address)),
+    allAddresses: whole.has("address"),
+    listings: new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : []))),
+    nodes,
+    allNodes: whole.has("cluster-node") && nodes.length > 0 && nodes.every((row) => row.internalAddress !== undefined),
+    isOne: (one, other) => one === undefined || other === undefined || machineOf(one) === machineOf(other),
+  };
+}
+
+/** What is behind a gateway of a device, and the entries that say so. */
+function endOf(tables: Tables, name: string, gateway: string): { row: Omit<Vtep, "line" | "interface" | "gateway" | "shared">; steps: Step[] } {
+  const { addresses, allAddresses, forwarded, forwards, nodes } = tables;
+  const entry = tables.neighbors.get(`${name} ${gateway}`);
+  const mac = entry?.mac;
+  const forward = mac === undefined ? undefined : (forwards.get(`${name} ${mac}`) ?? forwards.get(`${name} ${ANY}`));
+  const destination = forward?.destination;
+  const under = destination === undefined ? undefined : tables.below.get(destination);
+  const node = destination === undefined ? undefined : nodes.find((row) => row.internalAddress === destination);
+  const unlisted = destination !== undefined && tables.allNodes && node === undefined;
+  const device = tables.links.get(name)?.mac;
+  const shown = !allAddresses && (addresses ?? []).some((row) => row.interface === name && row.address === gateway && !tables.listings.has(row.output));
+  // the listing was cut before the device's address, which may be the gateway's
+  const hidden = addresses !== undefined && !allAddresses && !addresses.some((row) => row.interface === name);
+  // one of the two was asked of another node; the tunnel of the one at the other end begins there
+  const theirs = (destination !== undefined && tables.locals.get(name) === destination) || !tables.isOne(entry, tables.links.get(name));
+  const step = (row: Row, kind: Step["kind"]): Step => ({ ...placed(row), interface: name, gateway, kind });
+  return {
+    row: {
+      ...present({ mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
+      unforwarded: mac !== undefined && forward === undefined && (forwarded.has(name) || forwarded.has("*")),
+      // what another node has for this device agrees with it
+      ownMac: mac !== undefined && device === mac && !shown && !hidden && !theirs,
+      ownDestination: destination !== undefined && tables.own.has(destination),
+      ...present({ deviceMac: shown && mac !== undefined ? device : undefined }),
+    },
+    steps: [
+      ...(entry === undefined ? [] : [step(entry, "neighbor")]),
+      ...(forward === undefined ? [] : [step(forward, "fdb")]),
+      ...(under === undefined ? [] : [step(under, "underlay")]),
+      ...(unlisted ? nodes.slice(0, 4).map((row) => step(row, "node")) : []),
+    ],
+  };
+}
 
 /** The VXLAN devices whose tables lead somewhere: not one that takes its peers from each packet (Cilium, Antrea), and not a port of a bridge. */
 function devicesOf({ link, route, neighbor, fdb }: Sources): Set<string> {
@@ -193,8 +240,4 @@ function markShared(rows: Vtep[]): void {
       row.shared = true;
     }
   }
-}
-
-function step(row: Row, name: string, gateway: string, kind: Step["kind"]): Step {
-  return { ...placed(row), interface: name, gateway, kind };
 }

@@ -1,7 +1,7 @@
 import { withoutColors } from "../facts/colors.ts";
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { isCommand } from "./bundle.ts";
-import { blocksOf } from "./code-blocks.ts";
+import { blocksOf, PRE } from "./code-blocks.ts";
 import { namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
 import { outOfYaml } from "./yaml-outputs.ts";
@@ -63,7 +63,7 @@ function withFences(lines: readonly string[]): readonly string[] {
 function fenced(given: readonly string[]): readonly string[] {
   const lines = given.some((line) => MARKUP.test(line)) ? withFences(given) : given;
   const wiki = lines.some((line) => line.length < 500 && MARKED.test(line));
-  const page = lines.some((line) => line.startsWith("<pre"));
+  const page = lines.some((line) => line.length < 4000 && PRE.test(line));
   if (!wiki && !page) return lines;
   return lines.map((line) => {
     if (line.length > 4000) return line;

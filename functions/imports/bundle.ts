@@ -4,7 +4,7 @@ import type { Capture, Output } from "../facts/capture.ts";
 import { asked, commandLine } from "../facts/command.ts";
 import { toldByDate } from "../facts/date-output.ts";
 import { commandsOf, commandsOfTurn, readersOf } from "../facts/several-commands.ts";
-import { type Head, type Limits, nothing, readHead, type Taken, unpackSome } from "../transports/archive.ts";
+import { type Head, type Limits, nothing, readHead, unpackSome } from "../transports/archive.ts";
 import { MAX_OUTPUT } from "../transports/capture-files.ts";
 import { withoutSecrets } from "../transports/secrets.ts";
 import { withoutHostPrefix } from "./host-prefix.ts";
@@ -38,6 +38,8 @@ export interface DraftOutput {
   readonly truncated: boolean;
   readonly exitCode?: number | undefined;
   readonly stderr?: string;
+  /** Whose it is, where a text shows several machines that are read together. */
+  readonly machine?: string;
 }
 
 /** A sosreport has up to 50,000 files, and with a month of journal 1 to 2 GB. */
@@ -68,9 +70,8 @@ export async function archiveBundle(path: string): Promise<Bundle> {
 }
 
 /** Reads archives that lie in another one: the limits hold for all of them together. */
-export function nestedReader(
-  taken: Taken = nothing(),
-): (archive: { name: string; bytes: Buffer }, wanted: (name: string) => boolean) => Promise<Map<string, Head>> {
+export function nestedReader(): (archive: { name: string; bytes: Buffer }, wanted: (name: string) => boolean) => Promise<Map<string, Head>> {
+  const taken = nothing();
   return (archive, wanted) => unpackSome(archive, (name) => (wanted(name) ? MAX_OUTPUT : 0), NESTED, taken);
 }
 
@@ -117,7 +118,7 @@ export const isCommand = (text: string): boolean => isKnown(text) || commandLine
 export function captureOfDraft(draft: Draft, importer: string, fallback: string, secrets: readonly string[]): Capture {
   const seen = new Map<string, number>();
   let redacted = 0;
-  const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "" }): Output => {
+  const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "", machine }): Output => {
     // the same command again is the second sample of its counters
     const question = asked(command);
     const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
@@ -136,10 +137,12 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
       startMs: undefined,
       stderr: cleanedErrors.text,
       sample,
+      ...(machine === undefined ? {} : { machine }),
     };
   });
   return {
     target: draft.target ?? fallback,
+    ...(draft.target === undefined && importer === "paste" ? { unnamed: true } : {}),
     transport: importer,
     // nothing of ours was run
     runbook: "",

@@ -25,7 +25,7 @@ const BEHIND_WORDS = /^[ \t]{0,8}[^\s\x60][^\x60]{0,400}[\s:?.](\x60{3})(?!\x60)
 const OPENING = /^([ \t]{0,8})(`{3,8}|~{3,8}|`(?=[ \t]{0,4}$))(.*)$/;
 /** Markdown's other way: a paragraph of which each line is indented. */
 const INDENT = /^(?: {4,16}|\t{1,4})(?=\S)/;
-const PRE = /^[ \t]{0,8}<pre>(?:<code>)?(.*)$/i;
+export const PRE = /^[ \t]{0,8}(?:<(?:div|figure|td)(?: [^<>]{0,100})?>){0,3}<pre(?: [^<>]{0,100})?>(?:<code(?: [^<>]{0,100})?>)?(.*)$/i;
 /** What stands behind the fence and is no output: the language. */
 const LANGUAGE = /^[ \t]{0,4}[\w+-]{0,20}[ \t\r]{0,4}$/;
 const QUOTED = /^[ \t]{0,4}>(?: ?>){0,3} ?(?=[^>]|$)/;
@@ -102,8 +102,10 @@ export function blocksOf(given: readonly string[]): Blocks {
       count++;
       block[i] = count;
       const end = behind.indexOf(mark);
-      if (LANGUAGE.test(behind)) edges.add(i);
-      lines[i] = LANGUAGE.test(behind) ? "" : end === -1 ? behind : behind.slice(0, end);
+      // a page names no language there: `<pre>262144`
+      const bare = pre === null ? LANGUAGE.test(behind) : behind.trim() === "";
+      if (bare) edges.add(i);
+      lines[i] = bare ? "" : end === -1 ? behind : behind.slice(0, end);
       fence = end === -1 ? mark : "";
       margin = before;
     } else if (fence !== "") {
@@ -112,11 +114,17 @@ export function blocksOf(given: readonly string[]): Blocks {
       if (end === -1) continue;
       if (lines[i]?.trim() === "") edges.add(i);
       fence = "";
-    } else if (line.startsWith("**")) lines[i] = unbold(line);
+    } else if (line.startsWith("**")) lines[i] = opensBlock(lines, i + 1) ? line : unbold(line);
     else if (line.includes("`")) lines[i] = INLINE.exec(line)?.[1] ?? quotedLog(line) ?? cutLog(line) ?? line;
     else if (looked) lines[i] = line.replace(ESCAPED, "");
   }
   return { lines: lines.map((line) => wrappedLog(line) ?? line), block, edges, unclosed: fence === "" ? 0 : count };
+}
+
+/** True if a block begins there, blank lines aside: what stands above it is its heading. */
+function opensBlock(lines: readonly string[], start: number): boolean {
+  const next = lines.slice(start, start + 3).find((line) => line.trim() !== "") ?? "";
+  return OPENING.test(next) || PRE.test(next);
 }
 
 function unbold(line: string): string {

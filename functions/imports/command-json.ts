@@ -1,3 +1,4 @@
+import { tellsTime } from "../facts/date-output.ts";
 import { parsedJson } from "../facts/json.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isCommand, isKnown } from "./bundle.ts";
@@ -40,7 +41,7 @@ const isMembers = (value: unknown): value is Members => typeof value === "object
 /** The outputs that a text in JSON holds, one draft a node; none if it is no JSON, or holds no output of a command that netcheck knows. Pure, total. */
 export function readCommandJson(text: string, file: string): Draft[] {
   const whole = /^\s{0,100}[[{]/.test(text) ? parsedJson(text) : undefined;
-  const spelt = whole === undefined ? spelledOut(text) : undefined;
+  const spelt = whole === undefined ? spelledOut(text) : chatOf(whole);
   if (spelt !== undefined) {
     const { others, ...draft } = readTranscript(spelt, `${file}!text`);
     return draft.outputs.length > 0 ? [draft, ...others] : [];
@@ -62,7 +63,20 @@ export function readCommandJson(text: string, file: string): Draft[] {
     collect(value, file, 0, outputs, task);
     drafts.set(name, outputs);
   }
-  return [...drafts].flatMap(([target, outputs]) => (outputs.length > 0 ? [{ target, outputs }] : []));
+  return [...drafts].flatMap(([target, outputs]) => (outputs.some(({ command }) => isCommand(command)) ? [{ target, outputs }] : []));
+}
+
+/** What people wrote in Slack, as its export or its API keeps it: `[{"type": "message", "text": "…", "ts": "1795403000.000100"}]`. */
+function chatOf(value: unknown): string | undefined {
+  const list = isMembers(value) ? value["messages"] : value;
+  const messages = Array.isArray(list) ? list.filter(isMembers) : [];
+  const written = messages.flatMap(({ text, ts }) => (typeof text === "string" && typeof ts === "string" ? [{ text, at: Number(ts) }] : []));
+  if (written.length === 0 || written.length < messages.length) return undefined;
+  const sorted = written.toSorted((a, b) => a.at - b.at);
+  return sorted
+    .map(({ text }) => text)
+    .join("\n\n")
+    .replaceAll(/&(lt|gt|amp);/g, (_, name: string) => ({ lt: "<", gt: ">" })[name] ?? "&");
 }
 
 interface Answer {
@@ -168,12 +182,14 @@ function ofScript(text: string, key: string, file: string): readonly DraftOutput
   if (!text.includes("\n")) return [];
   const script = standardOutput(text);
   const named = namedOutputs(blocksOf(plainPrompts(asPrinted(script))), undefined).outputs.some(({ command }) => isKnown(command));
-  return named || key === "StandardOutputContent" ? readTranscript(script, `${file}!${key}`).outputs.filter(({ command }) => isKnown(command)) : [];
+  return named || key === "StandardOutputContent"
+    ? readTranscript(script, `${file}!${key}`).outputs.filter(({ command }) => isKnown(command) || tellsTime(command))
+    : [];
 }
 
 function add(command: string, printed: string, { stderr, ...rest }: Members, file: string, outputs: DraftOutput[]): void {
   // in a pod it may be about what programs meet with there
-  if (!isCommand(command)) return;
+  if (!isCommand(command) && !tellsTime(command)) return;
   const exit = first(rest, EXIT);
   outputs.push({
     command,

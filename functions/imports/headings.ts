@@ -36,7 +36,7 @@ const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[
 const FILE = /^(?:\S{0,200}\/)?[^\s/]{2,120}\.(?:txt|log|out)$/;
 /** What people put around a command in a heading. */
 const BEFORE =
-  /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
+  /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?:? (?:[-–|] )?)?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
 const QUOTED = /^([`"'])(.{1,400})\1:?$/;
 /** Any other signs, and a word or two between them: `• ip route`, `[INFO] Running: ip route`, `(3/9) ip route`, `[ ip route ]`. */
 const OTHERWISE = new RegExp(
@@ -57,7 +57,7 @@ interface Found {
 }
 
 /** How many different commands must stand in the same signs before these make a heading. */
-const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1 };
+const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1 };
 
 /** `### ip route`: two commands are enough, because comments of a script name few that only read. */
 const HASHES = /^#{2,6} $/;
@@ -108,7 +108,9 @@ function headingAt(lines: readonly string[], line: number): Found | undefined {
   if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };
   if (below && (lines[line - 1] ?? "").trim() === "") return { line, signs: "under", words: commandIn(bare), rulers: [line + 1] };
   const [, before, between, behind = ""] = BETWEEN.exec(text) ?? [];
-  const signs = before === undefined ? undefined : `${before} ${behind}`;
+  // `head` and `tail` of files in a folder; those of absolute ones are the parts of one output (`tail /var/log/…`)
+  const file = before === "==>" && behind === "<" && FILE.test(between ?? "") && !between?.startsWith("/");
+  const signs = before === undefined ? undefined : file ? "file" : `${before} ${behind}`;
   const others = (
     [
       ["[]", BRACKETS],

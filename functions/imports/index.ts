@@ -197,6 +197,12 @@ async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[
     room.left -= bytes.length;
     texts.set(name, { ...head, bytes });
   }
+  const [only] = texts;
+  // `case-7/paste.txt`: a text in a folder is read like the text alone
+  if (only !== undefined && texts.size === 1 && hintOf(bundle.names) === undefined && !commandNamed(only[0]).some(isKnown)) {
+    const captures = pastedCaptures(unpackedText(...only, room), basename(only[0]), path, secrets, only[1].truncated);
+    return captures.map((capture) => (capture.unnamed === true ? { ...capture, target: basename(path) } : capture));
+  }
   const nodes = nodesOf(
     [...texts.keys()].filter((name) => !ofAnother(name, bundle.names)),
     (moments) => areApart(moments.map(({ files }) => startOf(files, texts))),

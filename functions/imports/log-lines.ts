@@ -173,7 +173,7 @@ export function logRuns(
   lines: readonly string[],
   free: (index: number) => boolean,
   stop: (index: number) => boolean,
-  fenced: (index: number) => boolean = () => false,
+  fenced: (index: number) => boolean,
 ): LogRun[] {
   const runs: LogRun[] = [];
   for (let i = 0; i < lines.length; i++) {

@@ -9,8 +9,8 @@ import { isKnown } from "./bundle.ts";
 
 /** Names of machines in a text. */
 export type Machine =
-  /** As a prompt or a label has it; `remote`: it was asked from another one. */
-  | { readonly name: string; readonly pod?: undefined; readonly remote?: true }
+  /** As a prompt or a label has it. */
+  | { readonly name: string; readonly pod?: undefined }
   /** The inside of a pod or a container: nothing in it is the node's. */
   | { readonly pod: true; readonly name?: undefined };
 
@@ -33,7 +33,7 @@ const REACHED =
 /** The machine that a command asks from elsewhere; undefined if it asks none. */
 export function ofRemote(command: string): Machine | undefined {
   const host = command.length > 4000 ? undefined : (REMOTE.exec(command)?.[1] ?? REACHED.exec(command)?.[1]);
-  return host === undefined ? undefined : { name: shortName(host), remote: true };
+  return host === undefined ? undefined : { name: shortName(host) };
 }
 
 /** What runs, on whichever machine. */
@@ -86,6 +86,21 @@ interface Output {
 /** Of so many questions that were asked of the first machine, too, somebody looked at both of them alike, and neither explains the other. */
 const ALONGSIDE = 3;
 
+/** What a firewall lets pass is told by the devices of its own machine alone. */
+const isFirewall = (command: string): boolean => readersOf(bareOf(command)).some(({ fact: { id } }) => id === "iptables" || id === "nft");
+
+/** What is read from answers to different questions: that a device is not there, that nothing answers. */
+const ANY_QUESTION = new Set(["absent-device", "peer-entry", "line-count", "unreachable-message", "no-route-message"]);
+
+/** Whether an output answers one of the questions that these answer; in other words (`nstat -az` and `netstat -s`) it is the same question, too. */
+function asking(outputs: readonly Output[]): (output: Output) => boolean {
+  // what is fetched names its machine itself, and a page of metrics answers many questions
+  const idsOf = (command: string): string[] => (/^(?:curl|wget) /.test(command) ? [] : readersOf(command).map(({ fact }) => fact.id));
+  const keys = (command: string): string[] => [command, ...idsOf(command).flatMap((id) => (ANY_QUESTION.has(id) ? [] : ` ${id}`))];
+  const seen = new Set(outputs.flatMap(({ command }) => keys(bareOf(command))));
+  return ({ command }) => keys(bareOf(command)).some((key) => seen.has(key));
+}
+
 /**
  * The outputs of a text by machine. What several machines show is read together, because one often explains the other (an address here, the neighbour entry for it
  * there); but the same command again on another machine is no second look at the first one. Each machine of which there is such an output is read by itself, too,
@@ -93,20 +108,19 @@ const ALONGSIDE = 3;
  */
 export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
   const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
-  // what names no machine is of the one from which others were asked
-  const here = known.find(({ machine }) => machine?.remote !== true)?.machine;
-  const main = here === undefined && outputs.some(({ command, machine }) => machine === undefined && isKnown(command)) ? undefined : (here ?? known[0]?.machine)?.name;
-  const ofMain = outputs.filter(({ machine }) => machine?.name === undefined || machine.name === main).map(({ command }) => bareOf(command));
-  // in other words (`nstat -az` and `netstat -s`) it is the same question, too
-  const seen = new Set(ofMain.flatMap((command) => [command, ...readersOf(command).map(({ fact }) => ` ${fact.id}`)]));
-  const repeated = ({ command, machine }: T): boolean => {
-    if (machine?.name === undefined || machine.name === main) return false;
-    const bare = bareOf(command);
-    return seen.has(bare) || readersOf(bare).some(({ fact }) => seen.has(` ${fact.id}`));
-  };
+  const unnamed = outputs.filter(({ machine }) => machine?.name === undefined);
+  // what was asked of other machines from one without a name, and of that one as well
+  const asked = asking(unnamed);
+  const here = known.every(({ command }) => ofRemote(command) !== undefined) && known.some(asked);
+  const main = here ? undefined : known[0]?.machine?.name;
+  const seen = asking([...unnamed, ...known.filter(({ machine }) => machine?.name === main)]);
+  const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen(output);
   const again = known.filter(repeated);
   const others = new Set(again.map(({ machine }) => machine?.name));
-  const alongside = new Set([...others].filter((name) => again.filter(({ machine }) => machine?.name === name).length >= ALONGSIDE));
+  const guarded = new Set(outputs.filter(({ command }) => isFirewall(command)).map(({ machine }) => machine?.name));
+  const alongside = new Set(
+    [...others].filter((name) => again.filter(({ machine }) => machine?.name === name).length >= ALONGSIDE || guarded.has(main) || guarded.has(name)),
+  );
   const together = outputs.filter((output) => !repeated(output) && !alongside.has(output.machine?.name));
   return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];
 }

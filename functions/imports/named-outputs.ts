@@ -33,9 +33,9 @@ export interface Named {
   readonly target: string | undefined;
 }
 
-/** A prompt in front of a command; the first group is the host, if it names one. */
+/** A prompt in front of a command (`core@n1 ~ $ `, too); the first group is the host, if it names one. */
 const PROMPT =
-  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.*-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.*-]{1,64})(?::[^\s#$%]{0,80})?|([\w.*-]{1,64}):[~/][^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@([\w.*-]{1,64})[^\]\n]{0,80}\]|[\w.-]{1,64}@([\w.*-]{1,64})(?:(?::|[ \t][~/])[^\s#$%]{0,80})?|([\w.*-]{1,64})(?::[~/]|[ \t]~)[^\s#$%>]{0,80}|(?:ba|k|z|da)?sh-[\d.]{1,8}|(?:\/[\w.-]{0,40}){1,6}|\([\w.-]{1,40}\))[ \t]{0,4}[#$%>][ \t]{1,8}(?=\S)/;
 /** Where the shell is, as the prompt says: `root@node1:/etc/cni/net.d# `, `[root@node1 /etc]# `, `root@node1:~# `. */
 const IN_PROMPT = /^[^#$%>\n]{1,140}?[: ]([~/][^\s#$%>\]:]{0,100})\]?[ \t]?[#$%>][ \t]/;
 /** Between a block with a command and the next one with what it printed. */
@@ -43,12 +43,12 @@ const FOLLOWS =
   /^[ \t]{0,4}(?:#{1,6} |\*\*|_)?(?:(?:[Tt]he )?(?:[Oo]utput|[Rr]esult)s?|[Rr]eturns|[Pp]rints|[Ss]hows|[Gg]ives)(?: is)?:?(?:\*\*|_)?:?[ \t]{0,4}$/;
 /** What stands there when the last command has ended. */
 const EMPTY_PROMPT =
-  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?::[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
+  /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?:(?::|[ \t][~/])[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
 /** True for a line at which an output ends: a prompt that waits, or one with a command that nobody knows. */
 export const isPromptEnd = (line: string): boolean => /^[ \t]{0,8}\$ \S/.test(line) || EMPTY_PROMPT.test(line);
 /** A line that names the command: `=== ip route ===`, `*** Output of conntrack -S ***`, `## iptables -L`, `Output of "ip rule":`, `+ ip route`. */
 const HEADING =
-  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4})?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{1,40})?:?[ \t]{0,4}$/;
+  /^[ \t]{0,4}(?:[=*#+>-]{1,12}[ \t]{0,4}(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?:? )?)?(?:[Oo]utput of:? {0,2}|[Cc]ommand:? {0,2}|[Rr]unning:? {0,2})?[`"']?([a-z][^`"'\n]{1,300}?)[`"']?:?[ \t]{0,4}(?:[=*#-]{1,40})?:?[ \t]{0,4}$/;
 /** The same in words of people: `ip rule output:`, `ip rule shows only:`, `Result of ip rule on wk-1:`, `The output from sysctl -a is:`. */
 const WORDED =
   /^[ \t]{0,4}(?:(?:And |And the |The |Here is the |This is the )?(?:[Oo]utput|[Rr]esult)s? (?:of|from)(?: running)? [`"']?([a-z][^`"'\n]{1,200}?)[`"']?(?: (?:command|is|on (?:the )?[\w.-]{1,63}(?: node| host)?)){0,2}|[`"']?([a-z][^`"'\n]{1,200}?)[`"']? (?:command )?(?:outputs?|results?|shows?|gives|returns|prints|says|reports)(?: (?:me|us|only|just|this|the following)){0,2}):[ \t]{0,4}$/;
@@ -145,8 +145,7 @@ class Reader implements Named {
     const above = this.open !== undefined && this.isBlank(this.open.from - 1, i) ? this.open.command : undefined;
     if (above === undefined) this.close(i);
     const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i));
-    if (command !== undefined)
-      this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: ofRemote(command) ?? this.machine };
+    if (command !== undefined) this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: ofRemote(command) ?? this.machine };
   }
 
   /** `first`: it is the first line of a block. */
@@ -349,7 +348,8 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   // a line that is all code or all bold has lost its signs by now
   const whole = unmarked(sentence);
   const typed =
-    codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ?? (isTyped(whole) ? whole : undefined);
+    codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ??
+    (isTyped(whole) || tellsTime(whole) || isElsewhere(whole) ? whole : undefined);
   const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
   const [, conflist] = CNI_FILE.exec(sentence) ?? [];
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
@@ -358,6 +358,9 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   if (command !== undefined && (signed === undefined || program(signed) === program(command))) return command;
   return typed === undefined ? announcedConfiguration(sentence, signed) : undefined;
 }
+
+/** True for a command of ours that ran in a pod or in a namespace of its own: `nsenter -t 4711 -n ip route`. */
+const isElsewhere = (line: string): boolean => /^[a-z/]/.test(line) && !isProse(line) && commandLine(line).foreign;
 
 /** A command as it stands in bold: `**ip route**:`. */
 const unmarked = (command: string): string => command.trim().replace(/^\*\*(.{1,400}?)\*\*:?$/, "$1");

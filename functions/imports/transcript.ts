@@ -43,10 +43,12 @@ export function readTranscript(text: string, file: string, named: readonly strin
     blocks,
     named.find((command) => OTHER_BOOT.test(command)) ?? named.find(isKnown) ?? named.find(tellsTime),
   );
-  const told = outputs.map((output) => ({
-    ...output,
-    to: beforeLog(lines, block[output.from - 1] === 0 ? { ...output, to: beforeSentence(lines, output) } : output),
-  }));
+  const told = outputs
+    .map((output, i) => ({ ...output, to: outputs[i + 1]?.command === output.command ? beforePause(lines, output) : output.to }))
+    .map((output) => ({
+      ...output,
+      to: beforeLog(lines, block[output.from - 1] === 0 ? { ...output, to: beforeSentence(lines, output) } : output),
+    }));
   const claims = claimsOf(told, lines);
   const unnamed = unnamedOutputs({
     lines,
@@ -57,10 +59,12 @@ export function readTranscript(text: string, file: string, named: readonly strin
     const machine = machines[output.from - 1];
     return { ...output, machine, command: machine?.pod === true ? inPod(output.command) : output.command };
   });
-  const shown = lines.map((line) => (line.length < 600 && NOTICE.test(line) ? "" : line));
-  const draft = ({ command, from, to, more = [] }: Section): DraftOutput => ({
+  const first = new Set(told.flatMap(({ from }) => [from - 1, from]));
+  const shown = lines.map((line, i) => (line.length < 600 && (NOTICE.test(line) || (first.has(i) && LABEL.test(line))) ? "" : line));
+  const draft = ({ command, from, to, more = [], machine }: Section): DraftOutput => ({
     command,
     file,
+    ...(several && machine?.name !== undefined ? { machine: machine.name } : {}),
     text: printed(onlyLines(more.length === 0 ? shown : keeping(shown, [{ from, to }, ...more]), from, withoutTail(shown, from, more.at(-1)?.to ?? to))),
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
@@ -68,6 +72,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
   const [together, ...others] = byMachine(
     asTheyAre([...told.flatMap((output) => byHost(output, lines)), ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from),
   );
+  const several = new Set(together?.outputs.map(({ machine }) => machine?.name)).size > 1;
   return {
     target,
     outputs: together?.outputs.map(draft) ?? [],
@@ -81,6 +86,9 @@ const OTHER_BOOT = /^journalctl (?:.{0,200} )?(?:-\w{0,4}b|--boot)[ =]?-\d/;
 /** What kubectl, oc and ssh say on the way to a node and back. */
 const NOTICE =
   /^(?:Creating debugging pod \S+ with container \S+ on node \S+|If you don't see a command prompt, try pressing enter\.|Starting pod\/\S+ \.\.\.|To use host binaries, run `chroot \/host`.{0,80}|Removing debug pod \.\.\.|Temporary namespace \S+ is .{1,80}|Pod IP: \S+|Defaulted container "[^"]{1,63}" out of: .{1,400}|Connection to \S+ closed\.|Warning: Permanently added .{1,300} to the list of known hosts\.|spawning "nsenter-\S+" on "\S+"|Script (?:started|done) on \d{4}-.{1,200}|\[sudo\] password for [\w.-]{1,64}: ?|Last login: .{1,120})\r?$/;
+
+/** Between a line that names the command and what it printed. */
+const LABEL = /^\s{0,8}[*_#>]{0,4} {0,2}(?:output|result|stdout) ?:[*_]{0,4}\s*$/i;
 
 /** The command that each line belongs to, by the index of the line. What a command of no interest printed ends with the first blank line: sentences follow. */
 function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): ReadonlyMap<number, string> {
@@ -107,6 +115,17 @@ function beforeSentence(lines: readonly string[], { from, to }: NamedOutput): nu
   const isWords = (line: string): boolean => signOf(line) === undefined && !REMARK.test(line) && (isSentence(line) || LEADS.test(line));
   for (let i = from; i < to; i++) if ((lines[i - 1] ?? "").trim() === "" && isWords(lines[i] ?? "")) return i;
   return to;
+}
+
+/** "10 s later:", "after a minute", "=== second sample": what people write between two answers to the same question. */
+const PAUSE =
+  /^\W{0,8}(?:[a-z]{1,12},? ){0,4}(?:(?:\d{1,4}|an?|one|two|five|ten|thirty|few|some) ?(?:s|secs?|seconds?|sekunden|m|mins?|minutes?|minuten?|h|hours?|moments?)(?:,? (?:later|after(?:wards)?|apart|on|später))?|(?:again|later|once more|(?:second|2nd|next) (?:sample|run|time|reading|try)|(?:sample|run) (?:2|two)))\W{0,8}$/i;
+
+/** The last line of an output of counters that was asked for again: what tells how much time went by is no part of it. */
+function beforePause(lines: readonly string[], { from, to }: NamedOutput): number {
+  const end = withoutTail(lines, from, to);
+  const last = lines[end - 1] ?? "";
+  return end > from && last.length < 80 && PAUSE.test(last) ? end - 1 : to;
 }
 
 /** What iptables-save and exporters of metrics say themselves. */

@@ -118,6 +118,7 @@ const CLEARED_BY: Readonly<Record<string, RegExp>> = {
   "conntrack-table-full/near-miss-a-namespace-is-full": /^sysctl .*nf_conntrack_count/,
   // the order is the fault's; Cilium's status tells that netfilter sees both directions
   "healthy/kube-forward-first-iptables-masq-some-invalid-r5e": /^cilium-dbg status/,
+  "healthy/kfc-iptables-masquerade-late-packets-r13": /^cilium-dbg status/,
   // it was full within the last hour; the numbers show that the limit was raised since
   "conntrack-table-full/fixed-limit-raised": /^sysctl .*nf_conntrack_count/,
   // the clock is kept by VMware's tools alone, which only they tell

@@ -89,3 +89,36 @@ describe("what a script printed, in an answer of JSON", () => {
     expect(read(text).map((output) => (output as string[])[0])).toEqual(["ip -j rule", "crictl info", "ip route"]);
   });
 });
+
+describe("what people wrote in Slack", () => {
+  const message = (text: string, ts: string) => ({ type: "message", user: "U02AB", text, ts });
+
+  test("an export, the newest first, with the signs that it names", () =>
+    expect(
+      pastedCaptures(
+        JSON.stringify([
+          message("`ip -br link`\n```eth0 UP 02:00:00:00:00:01 &lt;BROADCAST,UP&gt;```", "1795403003.000100"),
+          message(
+            "here you go\n```root@n1:~# date -u\nMon Nov 23 03:45:44 UTC 2026\nroot@n1:~# ip route\ndefault via 10.0.0.1 dev eth0```",
+            "1795403001.000100",
+          ),
+        ]),
+        "slack.json",
+        "x",
+      ).map(({ target, startedAt, outputs }) => [target, startedAt, outputs.map(({ text }) => text.trim())]),
+    ).toEqual([
+      ["n1", "2026-11-23T03:45:44.000Z", ["Mon Nov 23 03:45:44 UTC 2026", "default via 10.0.0.1 dev eth0", "eth0 UP 02:00:00:00:00:01 <BROADCAST,UP>"]],
+    ]));
+});
+
+test("the time of a collection is among its commands", () =>
+  expect(
+    pastedCaptures(
+      JSON.stringify([
+        { cmd: "date -u", stdout: "Mon Nov 23 03:45:44 UTC 2026\n" },
+        { cmd: "ip route", stdout: ROUTE },
+      ]),
+      "x.json",
+      "x",
+    )[0]?.startedAt,
+  ).toBe("2026-11-23T03:45:44.000Z"));

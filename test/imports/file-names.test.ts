@@ -122,3 +122,16 @@ describe("a folder of saved outputs", () => {
     expect((await readCaptures(path))[0]?.startedAt).toBe("2026-11-20T14:12:31.000Z");
   });
 });
+
+test("a text that lies alone in a folder is read like the text itself", async () => {
+  const told = JSON.stringify({ cmd: "ip rule", rc: 0, stdout: "0:\tfrom all lookup local", stderr: "" });
+  const text = `TASK [ip rule] ****\nok: [wk-2] => ${told}\n`;
+  const path = directory({ "paste.txt": text, "expect.json": "{}" });
+  const [inFolder, alone] = [await readCaptures(path), await readCaptures(join(path, "paste.txt"))];
+  expect(inFolder).toEqual(alone);
+  expect(inFolder.map(({ target, outputs }) => [target, outputs.map(({ command }) => command)])).toEqual([["wk-2", ["ip rule"]]]);
+  // named by nobody, it is called as the folder
+  const [unnamed] = await readCaptures(directory({ "paste.txt": "$ ip rule\n0:\tfrom all lookup local\n" }));
+  expect(unnamed).toMatchObject({ unnamed: true });
+  expect(unnamed?.target).not.toBe("pasted");
+});

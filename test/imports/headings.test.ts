@@ -27,6 +27,8 @@ describe("headings of a collection script", () => {
     ["=== 07. ip route ===", (command, i) => `=== ${String(i).padStart(2, "0")}. ${command} ===`],
     ["=== [7/9] ip route ===", (command, i) => `=== [${i}/9] ${command} ===`],
     ["=== ip route (2026-11-20T14:12:31Z) ===", (command) => `=== ${command} (2026-11-20T14:12:31Z) ===`],
+    ["==> 09:30:07 ip route", (command, i) => `==> 09:30:0${i} ${command}`],
+    ["### [2026-11-20T09:30:07Z] ip route", (command, i) => `### [2026-11-20T09:30:0${i}Z] ${command}`],
     ["### ip route [rc=0]", (command) => `### ${command} [rc=0]`],
     ["Executing command: ip route", (command) => `Executing command: ${command}`],
     ["[INFO] Running: ip route", (command) => `[INFO] Running: ${command}`],
@@ -40,6 +42,7 @@ describe("headings of a collection script", () => {
     ["a box", (command) => `┌──────────────┐\n│ ${command} │\n└──────────────┘`],
     ["more", (command) => `::::::::::::::\n${command.replace(/[ /]/g, "_")}.txt\n::::::::::::::`],
     ["BEGIN ip route", (command) => `===== BEGIN ${command} =====`],
+    ["Command: ip route, and Output: below it", (command) => `Command: ${command}\nOutput:`],
     ["# Command: ip route, and how it ended", (command) => `# Command: ${command}\n# Exit code: 0\n# -----`.replace("\n# -----", "")],
     ["==> ip_route.txt <==", (command) => `==> ${command.replace(/[ /]/g, "_")}.txt <==`],
   ])("%s", (_, heading) => expect(read(heading)).toEqual(KNOWN));
@@ -54,6 +57,15 @@ describe("headings of a collection script", () => {
   test("in bold, above fences, are taken without the signs", () => {
     const text = KNOWN.map(([command, printed]) => `**${command}**\n\`\`\`\n${printed}\n\`\`\`\n`).join("\n");
     expect(readTranscript(text, "issue.md").outputs.map(({ command, text: printed }) => [command, printed.trim()])).toEqual(KNOWN);
+  });
+
+  test("in bold, of another shell: what stands below is not the node's", () => {
+    const text = [
+      "**sysctl net.ipv4.ip_forward**\n```\nnet.ipv4.ip_forward = 1\n```",
+      "**nsenter -t 48213 -n sysctl net.ipv4.ip_forward**\n\n```\nnet.ipv4.ip_forward = 0\n```",
+    ].join("\n\n");
+    const own = readTranscript(text, "issue.md").outputs.filter(({ command }) => String(command).startsWith("sysctl"));
+    expect(own.map(({ text: printed }) => printed.trim())).toEqual(["net.ipv4.ip_forward = 1"]);
   });
 
   test("commands without any sign, each behind a blank line", () => {
@@ -100,4 +112,13 @@ describe("headings of a collection script", () => {
     const yaml = "$ cat /var/lib/kubelet/config.yaml\nkind: KubeletConfiguration\nauthentication:\nauthorization:\nlogging:\nresolvConf: /etc/resolv.conf\n";
     expect(readTranscript(yaml, "x.txt").outputs).toHaveLength(1);
   });
+});
+
+test("two files that `head` or `tail` named are two outputs, and those of one folder of logs are one", () => {
+  const commands = (text: string): string[] => readTranscript(text, "paste.txt").outputs.map(({ command }) => command);
+  const saved = "==> iptables-legacy-save.txt <==\n*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n\n==> ip_rule.txt <==\n0:\tfrom all lookup local\n";
+  expect(commands(saved)).toEqual(["iptables-legacy-save", "ip rule"]);
+  const logs =
+    "# tail -n 1 /var/log/a/dmesg.log /var/log/a/uptime.log\n==> /var/log/a/dmesg.log <==\n[    1.0] x\n\n==> /var/log/a/uptime.log <==\n 03:11:02 up 1 day\n";
+  expect(commands(logs)).toHaveLength(1);
 });

@@ -25,6 +25,43 @@ describe("the same command on two machines", () => {
     expect(diagnose(twice, catalogue, "x", () => 0).causes.map(({ rule }) => rule)).toEqual(["conntrack-insert-failed"]);
   });
 
+  test("is not what asks something else about the same device: each explains the other", () => {
+    const device = ["6: flannel.1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450", "    link/ether d6:02:71:df:ea:3c brd ff:ff:ff:ff:ff:ff"];
+    const entry = ["10.244.1.0 lladdr 5e:89:b0:49:1c:a4 PERMANENT"];
+    expect(commandsOf(["root@n2:~# ip addr show flannel.1", ...device, "root@n1:~# ip neigh show dev flannel.1", ...entry])).toEqual([
+      ["n2", "ip addr show flannel.1", "ip neigh show dev flannel.1"],
+    ]);
+  });
+
+  const own = ["6: flannel.1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450", "    link/ether d6:02:71:df:ea:3c brd ff:ff:ff:ff:ff:ff"];
+  const known = ["10.244.1.0 lladdr d6:02:71:df:ea:3c PERMANENT"];
+  test.each([
+    ["root@n2:~# ip link show flannel.1", "root@n1:~# ip neigh show dev flannel.1", []],
+    ["# ip link show flannel.1", "# ssh n1 ip neigh show dev flannel.1", []],
+    ["root@n2:~# ip link show flannel.1", "root@n2:~# ip neigh show dev flannel.1", ["duplicate-vtep-mac"]],
+  ])("what one knows of the other's device is no second device with that address: %s, %s", (first, second, causes) => {
+    const [capture] = pastedCaptures([first, ...own, second, ...known, ""].join("\n"), "paste.txt", "x");
+    expect(diagnose(capture, catalogueOf(undefined, ["duplicate-vtep-mac", "vtep-mac-mismatch"]), "x", () => 0).causes.map(({ rule }) => rule)).toEqual(causes);
+  });
+
+  test("is of a firewall: the devices of the other one pass nothing through it", () => {
+    const policy = (target: string): string[] => [`-P FORWARD ${target}`];
+    const device = ["cni0             UP             46:0a:9e:51:77:b2 <BROADCAST,MULTICAST,UP,LOWER_UP>"];
+    expect(
+      commandsOf([
+        "root@fw:~# iptables -S FORWARD",
+        ...policy("DROP"),
+        "root@w1:~# iptables -S FORWARD",
+        ...policy("ACCEPT"),
+        "root@w1:~# ip -br link",
+        ...device,
+      ]),
+    ).toEqual([
+      ["fw", "iptables -S FORWARD"],
+      ["w1", "iptables -S FORWARD", "ip -br link"],
+    ]);
+  });
+
   test("whose names somebody masked", () => {
     expect(commandsOf(["user@k8s-***-0:~$ ip route", ...ROUTES, "user@k8s-***-1:~$ ip route", ...ROUTES]).map(([name]) => name)).toEqual([
       "k8s-***-0",
@@ -180,6 +217,10 @@ test.each(["# Pods don't have internet access", "# Pod to pod traffic", "## Cont
 test("what stands above indented lines is a part of an output", () => {
   const pod = ["root@n1:~# kubectl describe pod cart", "Node:", "  n2", "Containers:", "  cart:", "    Image: cart:7", "root@n1:~# ip route", ...ROUTES];
   expect(commandsOf(pod)).toEqual([["n1", "kubectl describe pod cart", "ip route"]]);
+});
+
+test.each(["core@n1 ~ $", "root@n1 /etc #", "n1 ~ #"])("the prompt of Container Linux tells the machine: %s", (prompt) => {
+  expect(commandsOf([`${prompt} ip route`, ...ROUTES])).toEqual([["n1", "ip route"]]);
 });
 
 test.each([

@@ -63,3 +63,32 @@ describe("a question for some routes, or a search in a file, between two prompts
     expect(ask("ip route")).not.toContain("ip route");
   });
 });
+
+describe("a page of HTML", () => {
+  const read = (text: string): string[][] => readTranscript(text, "paste.txt").outputs.map(({ command, text: printed }) => [command, printed.trim()]);
+
+  test("a single word in a block is no language", () =>
+    expect(
+      read(
+        "<h3>cat /proc/sys/net/netfilter/nf_conntrack_max</h3>\n<pre><code>262144\n</code></pre>\n<h3>ip rule</h3>\n<pre><code>0: from all lookup local\n</code></pre>\n",
+      ),
+    ).toEqual([
+      ["cat /proc/sys/net/netfilter/nf_conntrack_max", "262144"],
+      ["ip rule", "0: from all lookup local"],
+    ]));
+
+  test("tags with attributes around the block hide no command", () =>
+    expect(
+      read(
+        `<div class="highlight"><pre class="x"><code>root@n1:~# date -u\nMon Nov 23 03:45:44 UTC 2026\nroot@n1:~# ip rule\n0: from all lookup local\n</code></pre></div>\n`,
+      ),
+    ).toEqual([
+      ["date -u", "Mon Nov 23 03:45:44 UTC 2026"],
+      ["ip rule", "0: from all lookup local"],
+    ]));
+
+  test("a command with quotes in a heading", () =>
+    expect(read(`<h3>sysctl -a | grep 'rp_filter'</h3>\n<pre><code>net.ipv4.conf.all.rp_filter = 0\n</code></pre>\n<p>That is all.</p>\n`)).toEqual([
+      ["sysctl -a | grep 'rp_filter'", "net.ipv4.conf.all.rp_filter = 0"],
+    ]));
+});

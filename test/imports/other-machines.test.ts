@@ -3,6 +3,7 @@ import { commandLine } from "../../functions/facts/command.ts";
 import { toldByDate } from "../../functions/facts/date-output.ts";
 import { withoutHostPrefix } from "../../functions/imports/host-prefix.ts";
 import { pastedCaptures } from "../../functions/imports/index.ts";
+import { readTranscript } from "../../functions/imports/transcript.ts";
 
 /** Commands that run on a machine from elsewhere. */
 
@@ -67,4 +68,24 @@ test("`date` tells the time from wherever it is asked, but not a pod's", () => {
   expect(at("ssh node1 sudo date -u")).toBe("2026-11-20T14:12:31.000Z");
   expect(at("LANG=C date")).toBe("2026-11-20T14:12:31.000Z");
   expect(at("kubectl exec web-0 -- date")).toBeUndefined();
+});
+
+describe("what was asked of another machine from one that no prompt names", () => {
+  const OWN = "10.244.3.0 dev flannel.1 lladdr 22:8d:0f:66:31:e9 PERMANENT";
+  const THEIRS = "10.244.1.0 dev flannel.1 lladdr 5e:11:90:7a:c2:04 PERMANENT";
+  const read = (text: string): string[][] => pastedCaptures(text, "paste.txt", "x").map(({ outputs }) => outputs.map(({ text: printed }) => printed.trim()));
+
+  test("is that one's alone", () => expect(read(`+ uname -r\n6.8.0\n+ ip neigh\n${OWN}\n+ ssh w2 ip neigh\n${THEIRS}\n`)).toEqual([["6.8.0", OWN], [THEIRS]]));
+
+  test("is read with the rest where only they were asked", () =>
+    expect(read(`+ uname -r\n6.8.0\n+ ssh w2 ip neigh\n${THEIRS}\n+ ssh w2 ip rule\n0:\tfrom all lookup local\n`)).toEqual([
+      ["6.8.0", THEIRS, "0:\tfrom all lookup local"],
+    ]));
+
+  test("in a heading of code, above a block", () =>
+    expect(
+      readTranscript(`\`ip neigh\`\n\`\`\`\n${OWN}\n\`\`\`\n\`ssh w2 'ip neigh'\`\n\`\`\`\n${THEIRS}\n\`\`\`\n`, "paste.txt").others.map(
+        ({ target }) => target,
+      ),
+    ).toEqual(["w2"]));
 });
