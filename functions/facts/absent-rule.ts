@@ -35,6 +35,7 @@ export const absentRule = defineFact({
   title: "Rules of iptables that somebody looked for and that are not there (pasted only)",
   commands: [],
   recognize(argv, _, pipe = ""): View | undefined {
+    if (pipe === "") return undefined;
     const request = requestOf(argv);
     if (request === undefined || request.chain !== undefined || (request.table ?? "filter") !== "filter") return undefined;
     const searches = pipe
@@ -42,7 +43,7 @@ export const absentRule = defineFact({
       .replace(COUNTS, (_all, grep, before, behind) => `${grep}${before + behind === "" ? "" : ` -${before}${behind}`} `)
       .split(" | ");
     const printed = INVALID_DROP[request.format] ?? "";
-    const sought = pipe !== "" && searches.every((one) => namesFound(one)?.(printed) === true) && searches.some((one) => /INVALID/i.test(one));
+    const sought = searches.every((one) => namesFound(one)?.(printed) === true) && searches.some((one) => /INVALID/i.test(one));
     return sought ? { format: COUNTED.test(pipe) || COUNTS.test(pipe) ? "count" : "lines", complete: true, scope: request.family, rank: 1 } : undefined;
   },
   schema: AbsentRule,

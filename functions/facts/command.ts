@@ -99,7 +99,12 @@ function behindRemarks(all: readonly string[]): string[] {
 /** What people write behind a command to tell which answer it is: `# 10 s later`, `(2nd, +10s)`, `-- sample 1`, `(03:01:10)`. */
 const WHICH = String.raw`(?:(?:sample|run|reading|round|take) ?#?\d{1,2}|\d(?:st|nd|rd)(?: (?:sample|run|reading|time))?|(?:first|second) (?:sample|run|reading|time)|again|\+?(?:\d{1,4}|an?|a few) ?(?:s|secs?|seconds?|m|mins?|minutes?)(?: later)?|\d\d?:\d\d(?::\d\d)?)`;
 const MOMENT = new RegExp(String.raw`\s{1,20}(?:#{1,3}|--|—|–|\() ?${WHICH}(?:,? ${WHICH}){0,2}\)?$`, "i");
-const typed = (command: string): string => withoutPrompt(command).trimEnd().replace(MOMENT, "");
+const REMARKED = /\s(?:#|--\s|[—–(])/;
+/** Looking for a sign of it first spares nearly every command the pattern, whose making alone takes longer than the reading of a short output. */
+const typed = (command: string): string => {
+  const bare = withoutPrompt(command).trimEnd();
+  return REMARKED.test(bare) ? bare.replace(MOMENT, "") : bare;
+};
 
 /** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` asks what `nstat -az` asks. */
 export const asked = (command: string): string => behindRemarks(words(typed(command))).join(" ");

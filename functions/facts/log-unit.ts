@@ -41,7 +41,8 @@ const NAMED =
 
 /** The program behind a log file: "" for one of many programs, undefined for a path that is no log of an agent. */
 export function unitOfPath(path: string): string | undefined {
-  if (path.startsWith("-")) return undefined;
+  // every word of every command is asked about: the patterns are made only where one may be a file
+  if (path.startsWith("-") || !(path.includes("/") || path.includes("."))) return undefined;
   if (SYSTEM.test(path)) return "";
   const container = CONTAINER_LINK.exec(path)?.[1] ?? POD_FOLDER.exec(path)?.[2];
   if (container !== undefined) return unitOf(container);
