@@ -42,14 +42,15 @@ export function pairedLabels({ lines, edges, block }: Blocks): ReadonlyMap<numbe
     shapes.set(shape, labels);
   }
   const found = new Map<number, string>();
+  const askedBelow = questions(lines);
   for (const labels of shapes.values()) {
     if (new Set(labels.map(({ name }) => name)).size < 2 || labels.some(({ name }) => NO_MACHINE.test(name) || NO_HOST.test(name))) continue;
-    const asked = labels.map(({ line }, i) => askedIn(lines.slice(line + 1, labels[i + 1]?.line)));
+    const asked = labels.map(({ line }, i) => askedBelow(line, labels[i + 1]?.line ?? lines.length));
     const [first, ...others] = asked;
     for (const [i, { line, name }] of labels.entries()) {
-      const questions = asked[i];
-      if (first === undefined || questions === undefined) continue;
-      if (i === 0 ? others.some((other) => isAlike(first, other)) : isAlike(first, questions)) found.set(line, name);
+      const own = asked[i];
+      if (first === undefined || own === undefined) continue;
+      if (i === 0 ? others.some((other) => isAlike(first, other)) : isAlike(first, own)) found.set(line, name);
     }
   }
   return found;
@@ -66,10 +67,23 @@ interface Asked {
   readonly facts: ReadonlySet<string>;
 }
 
-function askedIn(lines: readonly string[]): Asked {
-  const prompts = lines.filter((line) => line.length < 500 && isPromptLine(line)).slice(0, MAX_COMMANDS);
-  const commands = prompts.map((line) => withoutPrompt(line).trim());
-  return { commands: new Set(commands), facts: new Set(commands.flatMap((command) => readersOf(command).map(({ fact }) => fact.id))) };
+/** What was asked between two lines. The prompts are looked for once, and each command is recognized once: a text may have as many kinds of labels as lines. */
+function questions(lines: readonly string[]): (after: number, before: number) => Asked {
+  const prompts: number[] = [];
+  /** By line how many prompts stand above it. */
+  const above = lines.map((line, i) => (line.length < 500 && isPromptLine(line) ? prompts.push(i) - 1 : prompts.length));
+  const known = new Map<string, readonly string[]>();
+  const factsOf = (command: string): readonly string[] => {
+    const ids = known.get(command) ?? readersOf(command).map(({ fact }) => fact.id);
+    known.set(command, ids);
+    return ids;
+  };
+  return (after, before) => {
+    const start = above[after + 1] ?? prompts.length;
+    const below = prompts.slice(start, Math.min(start + MAX_COMMANDS, above[before] ?? prompts.length));
+    const commands = below.map((line) => withoutPrompt(lines[line] ?? "").trim());
+    return { commands: new Set(commands), facts: new Set(commands.flatMap(factsOf)) };
+  };
 }
 
 const isAlike = (one: Asked, other: Asked): boolean =>

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { blocksOf } from "../../functions/imports/code-blocks.ts";
 import { pastedCaptures } from "../../functions/imports/index.ts";
 import { ofLabel, ofPrompt, ofRemote } from "../../functions/imports/machines.ts";
+import { pairedLabels } from "../../functions/imports/paired-labels.ts";
 import { readTranscript } from "../../functions/imports/transcript.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
+import { expectLinear } from "../cpu-time.ts";
 import { catalogueOf } from "../triage/runbooks.ts";
 
 const catalogue = catalogueOf(undefined, ["conntrack-insert-failed", "unreplied-service-connection"]);
@@ -120,6 +123,17 @@ describe("the same command on two machines", () => {
     expect(commandsOf([...on("n1.dc1.example"), ...on("n2.dc1.example")]).map(([name]) => name)).toEqual(["pasted", "n2"]);
     expect(commandsOf([...on("n1"), ...on("n1")])).toHaveLength(1);
     expect(commandsOf(["root@n1:~# hostname", "n1.dc1.example", "root@n1:~# ip route", ...ROUTES])).toHaveLength(1);
+  });
+
+  test("however many kinds of labels a text has, each of its commands is looked at once", () => {
+    const signs = (n: number): string => n.toString(3).replaceAll(/./g, (digit) => "#=*".charAt(Number(digit)));
+    const output = Array.from({ length: 80 }, (_, i) => `10.0.${i}.0/24 dev ens5 proto kernel scope link src 10.0.${i}.7`);
+    const made = (count: number) =>
+      blocksOf(
+        Array.from({ length: count }, (_, i) => ["a", "b"].flatMap((name) => [`${signs(i + 27)} ${name}`, `$ ip route get 10.0.0.${i}`, ...output])).flat(),
+      );
+    expect(pairedLabels(made(10)).size).toBe(20);
+    expectLinear(made, pairedLabels, 400);
   });
 
   test("two interfaces of one machine are no machines", () => {
