@@ -83,10 +83,10 @@ else
   unfit "this node's head does not know -c, and there is no dd"
 fi
 case $(printf 'A Secret: abcdef' | sed -E -e "$redactions" 2>/dev/null) in '' | *abcdef*) unfit "this node's sed cannot black out secrets" ;; esac
-# what cannot be redacted is withheld
+# redact NAME: "$dir/NAME" without secrets, as "$dir/NAME.kept"; what cannot be redacted is withheld
 redact() {
-  if sed -E -e "$redactions" "$1" >"$dir/redacted" 2>/dev/null && mv "$dir/redacted" "$1"; then return 0; fi
-  : >"$1"
+  if sed -E -e "$redactions" "$dir/$1" >"$dir/$1.kept" 2>/dev/null; then return 0; fi
+  : >"$dir/$1.kept"
   return 1
 }
 `;
@@ -95,9 +95,12 @@ redact() {
 const collecting = (enter: string): string => `
 # centiseconds since boot, without a fork; 1\${up#*.} - 100 because 08 is no number
 now() { read -r up _ </proc/uptime; now=$((\${up%.*} * 100 + 1\${up#*.} - 100)); }
-low=
-if nice -n 19 true 2>/dev/null; then low='nice -n 19'; fi
-if ionice -c 3 true 2>/dev/null; then low="$low ionice -c 3"; fi
+# what the node is there for comes first; what we start inherits it. Not 19: a node that is very busy is one to get an answer from
+renice -n 10 -p "$$" >/dev/null 2>&1
+ionice -c 3 -p "$$" >/dev/null 2>&1
+# a busybox that prefers programs of its own to the node's says no path; env, by its path, starts the node's
+node=
+case $(command -v wc) in /*) ;; *) if [ -x /usr/bin/env ]; then node=/usr/bin/env; fi ;; esac
 # watched SECONDS PROGRAM ARGUMENTS…: for nodes without GNU timeout
 watched() {
   allowed=$1
@@ -126,8 +129,7 @@ began=$now
 deadline=$((began + budget * 100))
 # begin: an empty record; says by $code whether there is room for one more
 begin() {
-  : >"$dir/out"
-  : >"$dir/err"
+  for name in out err out.kept err.kept; do : >"$dir/$name"; done
   code=0
   now
   started=$now
@@ -137,20 +139,22 @@ begin() {
     code=-2
   fi
 }
-# record INDEX EACH SAMPLE: what "$dir/out", "$dir/err" and $code hold
+# record INDEX EACH SAMPLE: what "$dir/out", "$dir/err" and $code hold. A program is started where there is work for it: on a busy node each one counts
 record() {
-  truncated=0
+  truncated=0 printed=0 out=0 err=0
   now
-  size "$dir/out"
-  if [ "$bytes" -ge "$cap" ]; then truncated=1; fi
-  if [ -s "$dir/out" ]; then redact "$dir/out" || truncated=1; fi
-  if [ -s "$dir/err" ]; then redact "$dir/err" || truncated=1; fi
-  size "$dir/out"
-  out=$bytes
-  size "$dir/err"
-  total=$((total + out + bytes))
-  printf '#%s %s %s %s %s %s %s %s %s %s\\n' "$nonce" "$1" "$2" "$3" "$code" "$((started - began))" "$((now - started))" "$out" "$bytes" "$truncated" >>"$dir/payload"
-  cat "$dir/out" "$dir/err" >>"$dir/payload"
+  if [ -s "$dir/out" ]; then redact out || truncated=1; fi
+  if [ -s "$dir/err" ]; then redact err || truncated=1; fi
+  if [ -s "$dir/out" ] || [ -s "$dir/err" ]; then sizes; fi
+  if [ "$printed" -ge "$cap" ]; then truncated=1; fi
+  total=$((total + out + err))
+  printf '#%s %s %s %s %s %s %s %s %s %s\\n' "$nonce" "$1" "$2" "$3" "$code" "$((started - began))" "$((now - started))" "$out" "$err" "$truncated" >>"$dir/payload"
+  if [ "$((out + err))" -gt 0 ]; then cat "$dir/out.kept" "$dir/err.kept" >>"$dir/payload"; fi
+}
+sizes() {
+  # shellcheck disable=SC2046
+  set -- $(cd "$dir" && wc -c out out.kept err.kept)
+  printed=$((\${1:-0})) out=$((\${3:-0})) err=$((\${5:-0}))
 }
 # run INDEX EACH SAMPLE PROGRAM ARGUMENTS…
 run() {
@@ -160,7 +164,7 @@ run() {
   if [ "$code" -eq 0 ]; then
     if command -v "$1" >/dev/null 2>&1; then
       # shellcheck disable=SC2086
-      { { $limit $low ${enter}"$@" </dev/null 2>&3; echo "$?" >"$dir/code"; } | first "$cap" >"$dir/out"; } 3>&1 | { first 4000 >"$dir/err"; cat >/dev/null; }
+      { { $limit $node ${enter}"$@" </dev/null 2>&3; echo "$?" >"$dir/code"; } | first "$cap" >"$dir/out"; } 3>&1 | { first 4000 >"$dir/err"; if [ -s "$dir/err" ]; then cat >/dev/null; fi; }
       read -r code <"$dir/code"
       # one timeout says 124, another 143; either way there may be more to it
       if [ "$code" -eq 143 ]; then code=124; fi
@@ -342,7 +346,7 @@ each() {
     record "$1" - "$2"
   else
     # shellcheck disable=SC2086
-    ids=$($limit $low sh -c "$4" </dev/null 2>/dev/null | grep -E "^($3)$" | head -n 16)
+    ids=$($limit $node sh -c "$4" </dev/null 2>/dev/null | grep -E "^($3)$" | head -n 16)
   fi
 }
 `;
@@ -438,12 +442,12 @@ step() {
   code=$?
   printf '%s ' "$@" | first 2000 >"$dir/said"
   first 4000 <"$dir/out" >"$dir/heard"
-  redact "$dir/heard"
+  redact heard
   size "$dir/said"
   said=$bytes
-  size "$dir/heard"
+  size "$dir/heard.kept"
   printf '#%s step %s 0 %s %s\\n' "$nonce" "$code" "$said" "$bytes" >>"$dir/payload"
-  cat "$dir/said" "$dir/heard" >>"$dir/payload"
+  cat "$dir/said" "$dir/heard.kept" >>"$dir/payload"
   if [ "$code" -ne 0 ]; then fail; fi
 }
 `;
@@ -505,10 +509,10 @@ claim
 ${plan.goOn === true ? GO_ON : STOP}${lists.length > 0 ? LISTS : ""}${paired.length > 0 ? PAIRS : ""}
 if ! (check) </dev/null >"$dir/out" 2>&1; then
   first 4000 <"$dir/out" >"$dir/heard"
-  redact "$dir/heard"
-  size "$dir/heard"
+  redact heard
+  size "$dir/heard.kept"
   printf '#%s step 1 0 5 %s\\ncheck' "$nonce" "$bytes" >>"$dir/payload"
-  cat "$dir/heard" >>"$dir/payload"
+  cat "$dir/heard.kept" >>"$dir/payload"
   finish refused 0
 fi
 echo unfinished >"$marker/outcome"

@@ -1,6 +1,7 @@
 /** Debian package → the programs of it that our scripts run. */
 export const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   bpftool: ["bpftool"],
+  bsdutils: ["renice"],
   conntrack: ["conntrack"],
   coreutils: [
     "base64",
@@ -8,12 +9,12 @@ export const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
     "chroot",
     "cp",
     "cut",
+    "env",
     "head",
     "ls",
     "mkdir",
     "mktemp",
     "mv",
-    "nice",
     "readlink",
     "rm",
     "sha256sum",
