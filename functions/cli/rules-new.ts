@@ -162,7 +162,7 @@ function nextSteps(id: string, folder: string, files: readonly string[], command
     `  3. Write ${place}/rule.yaml and README.md: everything behind "${UNWRITTEN}".`,
     `  4. netcheck rules explain ${id} ${place}/fixtures/fault`,
     `  5. netcheck rules test ${id}`,
-    `  6. FALSE_ALARMS=all npx vitest run --project unit test/rules/false-alarms.test.ts test/rules/oracle.test.ts -t "${id}/"`,
+    `  6. CASES=all npx vitest run --project unit test/rules/false-alarms.test.ts test/rules/oracle.test.ts -t "${id}/"`,
     "     takes your captures apart: what is missing or cut must not look like a fault.",
     "  7. functions/cli/rule-areas.ts: the area of the rule; npm run docs, so that the generated pages list it; npm test",
     "",

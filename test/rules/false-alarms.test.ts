@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -11,6 +10,7 @@ import { diagnose, judge } from "../../functions/rules/diagnose.ts";
 import { evaluateRule, Facts } from "../../functions/rules/evaluate.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
+import { taken } from "./taken.ts";
 
 /**
  * What is missing must never look like a fault: of a node of which we see less, whichever output is lost, fails or is cut, no cause is found that is not
@@ -25,27 +25,39 @@ const fixtures = [...catalogue.rules.keys()].flatMap((id) =>
 );
 
 /** Where less is seen, a rule may still match, less surely, because people paste just that little. */
-const KNOWN: Readonly<Record<string, { readonly lost: string; readonly cause: string; readonly confidence: number; readonly reason: string }>> = {
+const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonly cause: string; readonly confidence: number; readonly reason: string }>> = {
   "bridge-netfilter-off/fixtures/near-miss-bridge-switched-on": {
-    lost: "ip -d link",
+    lost: ["ip -d link"],
     cause: "bridge-netfilter-off",
     confidence: 0.85,
     reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
   },
   "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": {
-    lost: "journalctl --no-pager -u chronyd",
+    lost: ["journalctl --no-pager -u chronyd"],
     cause: "clock-unsynchronized",
     confidence: 0.65,
     reason: "a person typed `timedatectl`, and nothing tells of chrony, which need not tell the kernel",
   },
   "clock-unsynchronized/fixtures/near-miss-asked-again-in-step": {
-    lost: "timedatectl",
+    lost: ["timedatectl"],
     cause: "clock-unsynchronized",
     confidence: 0.65,
     reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
   },
+  "mac-address-policy-persistent/fixtures/near-miss-pod-of-the-vpc-cni-answers": {
+    lost: ["ip r", "ping -c 3 10.0.44.90"],
+    cause: "mac-address-policy-persistent",
+    confidence: 0.72,
+    reason: "the setting alone is what the plugin's issue shows, and only a pod that answers tells that it does no harm",
+  },
+  "overlay-interface-down/fixtures/near-miss-flannel-off-and-pods-too-large-for-a-tunnel": {
+    lost: ["cat /run/flannel/subnet.env"],
+    cause: "overlay-interface-down",
+    confidence: 0.85,
+    reason: "only flannel's own MTU tells that nothing is to go through its device",
+  },
   "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": {
-    lost: "ip route",
+    lost: ["ip route"],
     cause: "stale-pod-veth",
     confidence: 0.7,
     reason: "without the routes, all that is left is a dead device of a pod",
@@ -83,7 +95,7 @@ function invented(path: string, whole: Capture, less: Capture, lost: Output): st
   const found = rules
     .map((rule) => evaluateRule(rule, seen))
     .filter(({ rule, finding }) => rule.file.role === "cause" && finding !== undefined)
-    .filter(({ rule, finding }) => known?.lost !== lost.command || known.cause !== rule.file.id || known.confidence !== finding?.confidence)
+    .filter(({ rule, finding }) => known?.lost.includes(lost.command) !== true || known.cause !== rule.file.id || known.confidence !== finding?.confidence)
     .map(({ rule }) => rule.file.id);
   if (found.length === 0) return [];
   const allowed = foundIn(whole);
@@ -94,13 +106,6 @@ const changed = (capture: Capture, index: number, change: Partial<Output>): Capt
   ...capture,
   outputs: capture.outputs.map((output, i) => (i === index ? { ...output, ...change } : output)),
 });
-
-/**
- * Whether a case is tried: there are too many for every run, and each says much the same as its neighbours. One in `of`, chosen by what it is, so that it is
- * the same ones each time; all of them with FALSE_ALARMS=all in the environment.
- */
-const taken = (of: number, ...what: readonly (string | number)[]): boolean =>
-  process.env["FALSE_ALARMS"] === "all" || createHash("sha1").update(what.join("\n")).digest().readUInt8(0) % of === 0;
 
 /** The text cut behind each of at most `count` lines, spread evenly. */
 function cuts(text: string, count: number): string[] {
@@ -119,10 +124,10 @@ describe.each(fixtures)("%s", (path) => {
     capture.outputs.forEach((output, i) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      if (taken(5, path, i, "without")) expect(invented(path, capture, without(capture, i), output), `without ${name}`).toEqual([]);
-      if (taken(10, path, i, "failed")) expect(invented(path, capture, failed, output), `failed: ${name}`).toEqual([]);
+      if (taken(12, path, i, "without")) expect(invented(path, capture, without(capture, i), output), `without ${name}`).toEqual([]);
+      if (taken(24, path, i, "failed")) expect(invented(path, capture, failed, output), `failed: ${name}`).toEqual([]);
       const missing = changed(capture, i, { text: "", stderr: "", exitCode: 127 });
-      if (taken(15, path, i, "missing")) expect(invented(path, capture, missing, output), `not installed: ${name}`).toEqual([]);
+      if (taken(36, path, i, "missing")) expect(invented(path, capture, missing, output), `not installed: ${name}`).toEqual([]);
     });
   });
 
@@ -130,7 +135,7 @@ describe.each(fixtures)("%s", (path) => {
     const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
     capture.outputs.forEach((output, i) => {
       for (const text of output.text === "" ? [] : cuts(output.text, 3)) {
-        if (!taken(16, path, i, text.length)) continue;
+        if (!taken(40, path, i, text.length)) continue;
         const cut = changed(capture, i, { text, truncated: true });
         expect(invented(path, capture, cut, output), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
       }
@@ -153,12 +158,12 @@ describe.each(faulty)("%s", (path) => {
     capture.outputs.forEach((output, i) => {
       if (!rulesOn(output).some((rule) => rule.file.id === id)) return;
       const name = `${output.command} (sample ${output.sample})`;
-      expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
+      if (taken(3, path, i, "without")) expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      if (output.text !== "") expect(verdict(failed), `failed: ${name}`).toMatch(open);
+      if (output.text !== "" && taken(4, path, i, "failed")) expect(verdict(failed), `failed: ${name}`).toMatch(open);
       const others = capture.outputs.filter((one) => one.command !== output.command);
       // of a command that was run once that is no other capture
-      if (others.length < capture.outputs.length - 1) {
+      if (others.length < capture.outputs.length - 1 && taken(4, path, i, "every sample")) {
         const locked: Capture = {
           ...capture,
           outputs: capture.outputs.map((one) => (one.command === output.command ? { ...one, text: "", stderr: "locked", exitCode: 4 } : one)),
@@ -167,7 +172,7 @@ describe.each(faulty)("%s", (path) => {
         expect(verdict({ ...capture, outputs: others }), `never run: ${name}`).toMatch(open);
       }
       for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
-        if (!taken(10, path, i, text.length)) continue;
+        if (!taken(20, path, i, text.length)) continue;
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
       }
     });
