@@ -20,6 +20,7 @@ describe("commands of a line", () => {
     ["date; while true; do nstat; sleep 1; done", ["date; while true; do nstat; sleep 1; done"]],
     ["(ip rule; ip route) > /tmp/x", ["(ip rule; ip route) > /tmp/x"]],
     ["cat /proc/sys/net/a; sudo cat /proc/sys/net/b && cat /etc/resolv.conf", ["cat /proc/sys/net/a /proc/sys/net/b", "cat /etc/resolv.conf"]],
+    ["nsenter -t $(crictl inspect x; true) -n ip rule; ip route", ["nsenter -t $(crictl inspect x; true) -n ip rule", "ip route"]],
     ["", [""]],
   ])("%s", (line, commands) => {
     expect(commandsOf(line)).toEqual(commands);
@@ -62,11 +63,49 @@ describe("what a line of several commands printed", () => {
     });
   });
 
+  test.each(["cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding", "sysctl -n net.ipv4.ip_forward net.ipv6.conf.all.forwarding"])(
+    "values in front of another command's lines: %s",
+    (command) => {
+      expect(outputsOf([`# ${command}; ip rule`, "0", "1", ...RULES].join("\n"))).toEqual([
+        [command, "2: 0", "3: 1"],
+        ["ip rule", `4: ${RULES[0]}`, `5: ${RULES[1]}`, `6: ${RULES[2]}`],
+      ]);
+    },
+  );
+
+  test("one answer of `ip route get`, and neighbours", () => {
+    const [answer, neighbor] = ["10.12.7.88 dev calid19b0e7f3a5 src 10.12.7.64 uid 0", "10.12.7.88 dev calid19b0e7f3a5 lladdr 9e:77:40:0b:c3:5a STALE"];
+    expect(outputsOf(["# ip r get 10.12.7.88; ip n | grep 10.12.7.88", answer, "    cache", neighbor].join("\n"))).toEqual([
+      ["ip r get 10.12.7.88", `2: ${answer}`, "3: cache"],
+      ["ip n | grep 10.12.7.88", `4: ${neighbor}`],
+    ]);
+  });
+
+  test("of a template of kubectl as many lines as it ends", () => {
+    const [node, pods] = [`kubectl get node n1 -o jsonpath='{.spec.podCIDR}{"\\n"}'`, "kubectl get po -A -o wide"];
+    const table = [
+      "NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE   IP   NODE",
+      "default     web    1/1     Running   0          5m12s   10.85.0.14   n1",
+    ];
+    expect(
+      eachCommand(output(`${node}; ${pods}`, ["10.244.6.0/24", ...table].join("\n"))).map(({ command, text }) => [command, text.trim().split("\n").length]),
+    ).toEqual([
+      [node, 1],
+      [pods, 2],
+    ]);
+  });
+
   test("what its echoes printed is nobody's", () => {
     expect(outputsOf(["# echo --rules--; ip rule; echo; echo --routes--; ip route", "--rules--", ...RULES, "", "--routes--", ...ROUTES].join("\n"))).toEqual([
       ["ip rule", `3: ${RULES[0]}`, `4: ${RULES[1]}`, `5: ${RULES[2]}`],
       ["ip route", `8: ${ROUTES[0]}`, `9: ${ROUTES[1]}`],
     ]);
+  });
+
+  test("the time that date printed in front of them or behind them is nobody's", () => {
+    const time = "Wed Nov 18 21:03:10 UTC 2026";
+    const rules = RULES.map((line, i) => `${i + 3}: ${line}`);
+    expect(outputsOf(["# date; ip rule; date", time, ...RULES, time].join("\n"))).toEqual([["date; ip rule; date", ...rules]]);
   });
 
   test("a command of the line that netcheck does not know leaves lines that nobody can read, and the others theirs", () => {
@@ -183,6 +222,49 @@ describe("what a loop over names printed", () => {
       ]);
   });
 
+  test.each([
+    [
+      "for c in $(docker ps -q); do sudo docker inspect -f '{{.Name}} {{.NetworkSettings.IPAddress}}' $c; done",
+      "sudo docker inspect -f '{{.Name}} {{.NetworkSettings.IPAddress}}' $c",
+    ],
+    ["docker ps -q | xargs -n 1 docker inspect -f '{{ .Name }} x'", "docker inspect -f '{{ .Name }} x'"],
+    ["for i in $(ls /sys/class/net); do ip -br addr show $i; done", "ip -br addr show $i"],
+  ])("is one command's where each answer tells whose it is: %s", (loop, command) => {
+    expect(turns(loop, "/web 10.0.0.5", "/db 10.0.0.6")).toEqual([[command, "1: /web 10.0.0.5", "2: /db 10.0.0.6"]]);
+  });
+
+  test("is not where the answers do not tell it", () => {
+    const loop = "for i in 100 200; do ip route show table $i; done";
+    expect(turns(loop, "default via 10.0.0.1 dev eth0", "default via 10.1.0.1 dev eth1").map(([command]) => command)).toEqual([loop]);
+  });
+
+  test("is told apart from what else stands on the line", () => {
+    const loop = `uname -r; for i in 100 200; do echo "table $i"; ip route show table $i; done; ip rule`;
+    const lines = ["6.8.0-79-generic", "table 100", "default via 10.0.0.1 dev eth0", "table 200", "default via 10.1.0.1 dev eth1", "0:\tfrom all lookup local"];
+    expect(turns(loop, ...lines)).toEqual([
+      ["uname -r", "1: 6.8.0-79-generic"],
+      ["ip route show table 100", "3: default via 10.0.0.1 dev eth0"],
+      ["ip route show table 200", "5: default via 10.1.0.1 dev eth1"],
+      ["ip rule", "6: 0:\tfrom all lookup local"],
+    ]);
+    // of two loops nobody knows
+    const two = "for i in 100; do echo $i; ip route show table $i; done; for i in eth0; do echo $i; ethtool -S $i; done";
+    expect(turns(two, ...lines).map(([command]) => command)).toEqual([two]);
+  });
+
+  test("is two samples where a line asks for the same rules twice", () => {
+    const row = (packets: number): string => `     ${packets} 48720 DROP  all  --  *  *  0.0.0.0/0  0.0.0.0/0  ctstate INVALID`;
+    const asked = "iptables -nvxL KUBE-FORWARD 1";
+    const samples = eachCommand(output(`${asked}; sleep 15; date; ${asked}`, [row(812), "Fri Nov 20 18:04:36 UTC 2026", row(871)].join("\n")));
+    expect(samples.map(({ command, sample, text }) => [command, sample, text.trim()])).toEqual([
+      [asked, 1, row(812).trim()],
+      [asked, 2, row(871).trim()],
+    ]);
+    // of two chains nobody knows here which row is whose
+    const other = `${asked}; sleep 15; iptables -nvxL FORWARD 1`;
+    expect(eachCommand(output(other, [row(812), row(871)].join("\n"))).some(({ sample }) => sample === 2)).toBe(false);
+  });
+
   test("is two samples where the same is asked again", () => {
     const loop = "for i in 1 2 3; do echo run $i; ethtool -S eth0 | grep pps; sleep 5; done";
     const samples = eachCommand(
@@ -210,6 +292,43 @@ describe("what a loop over names printed", () => {
     ["with a name twice", "for i in eth0 eth0; do echo $i; ethtool -S $i; done", ["eth0", "     a: 1", "eth0", "     a: 2"]],
   ])("stays one where nobody knows which is whose: %s", (_, command, lines) => {
     expect(turns(command, ...(lines as string[])).map(([one]) => one)).toEqual([command]);
+  });
+});
+
+describe("what a loop over rules printed", () => {
+  const head = "Chain KUBE-FORWARD (1 references)";
+  const columns = "    pkts      bytes target     prot opt in     out     source               destination";
+  const row = (packets: number) => `${packets} 11262144 DROP       all  --  *      *       0.0.0.0/0            0.0.0.0/0            ctstate INVALID`;
+  const told = (command: string, ...lines: string[]) =>
+    eachCommand(output(command, lines.join("\n"))).map(({ command: one, sample, text }) => [one, sample, text.trim().split("\n").at(-1)]);
+  const ask = "sudo iptables -nvxL KUBE-FORWARD";
+
+  test.each([
+    [
+      `for i in 1 2 3; do date +%T; ${ask}; sleep 5; done`,
+      ["08:51:02", head, columns, row(1), "08:51:07", head, columns, row(2), "08:51:12", head, columns, row(9)],
+    ],
+    [`while :; do ${ask}; echo ---; sleep 1; done`, [head, columns, row(1), "---", head, columns, row(9), "---", "^C"]],
+    [`for i in $(seq 1 2); do ${ask}; sleep 5; done`, [head, columns, row(1), head, columns, row(9)]],
+  ])("is its first answer and its last: %s", (loop, lines) => {
+    expect(told(loop, ...lines)).toEqual([
+      [ask, 1, row(1)],
+      [ask, 2, row(9)],
+    ]);
+  });
+
+  test("is so of a search, if the number of turns is known", () => {
+    const search = `${ask} | grep INVALID`;
+    expect(told(`for i in {1..2}; do ${search}; sleep 5; done`, row(1), row(9))).toEqual([
+      [search, 1, row(1)],
+      [search, 2, row(9)],
+    ]);
+    const endless = `while true; do ${search}; sleep 5; done`;
+    for (const [loop, lines] of [
+      [endless, [row(1), row(9)]],
+      [`for i in 1 2; do ${search}; sleep 5; done`, [row(1), row(4), row(1), row(9)]],
+    ] as const)
+      expect(told(loop, ...lines).map(([command]) => command)).toEqual([loop]);
   });
 });
 

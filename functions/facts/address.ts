@@ -10,6 +10,7 @@ import { asInteger, asString, type JsonElement, jsonElements } from "./json.ts";
 import { readPrefix } from "./mask.ts";
 import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
+import { takesParts } from "./pipe.ts";
 import { present } from "./present.ts";
 
 /**
@@ -66,7 +67,7 @@ export const address = defineFact({
   id: "address",
   title: "IP addresses of the interfaces",
   commands: [{ argv: ["ip", "-j", "addr", "show"] }],
-  recognize(argv): View | undefined {
+  recognize(argv, _, pipe = ""): View | undefined {
     if (argv[0] === "ifconfig") {
       const others = argv.slice(1).filter((word) => !/^-[av]+$/.test(word));
       if (others.length > 1 || hasOption(others, "-s")) return undefined;
@@ -80,6 +81,7 @@ export const address = defineFact({
     if (command?.object !== "address") return undefined;
     const format = command.json ? "json" : command.brief ? "brief" : "text";
     const rank = (command.json ? 4 : 2) + (command.brief ? 0 : 1);
+    if (!command.json && takesParts(pipe)) return { format: "chosen", complete: false, scope: familyScope(command.family, command.filters), rank: 1 };
     return { format, complete: command.filters.length === 0, scope: familyScope(command.family, command.filters), rank };
   },
   schema: Addresses,
@@ -88,6 +90,7 @@ export const address = defineFact({
     const rows: Address[] = [];
     if (view.format === "json") fromJson(rows, text, unparsed);
     else if (view.format === "brief") readBrief(rows, text, unparsed);
+    else if (view.format === "chosen") readChosen(rows, text, namedDevice(ipCommand(argv)?.filters ?? []), unparsed);
     else if (view.format === "proc") readProc(rows, text, unparsed);
     else if (view.format === "nmcli") for (const field of nmcliFields(text, argv, unparsed)) rows.push(...nmcliAddress(field));
     else if (view.format === "ifconfig") {
@@ -172,6 +175,36 @@ function readBrief(rows: Address[], text: string, unparsed: UnparsedLines): void
     }
     if (!strange) rows.push(...found);
     else if (!isPrompt(content)) unparsed.add(line, content);
+  }
+}
+
+/** The one device that a command asks for: `ip addr show dev eth0`, `ip a s eth0`. */
+function namedDevice(filters: readonly string[]): string | undefined {
+  const [first, ...others] = filters;
+  return filterValue(filters, "dev") ?? (others.length === 0 && first !== "up" ? first : undefined);
+}
+
+/**
+ * Columns that somebody picked: addresses, behind the device's name or of the one that the command asks for. Whose a lone address is, nothing else tells.
+ *
+ *     10.96.0.1/32                    (`ip -4 -o a s kube-ipvs0 | awk '{print $4}'`)
+ *     eth0 10.20.0.12/24              (`ip -o -4 addr | awk '{print $2, $4}'`)
+ *     inet 10.96.0.1/32               (`ip a s kube-ipvs0 | grep -o 'inet [0-9./]*'`)
+ */
+function readChosen(rows: Address[], text: string, asked: string | undefined, unparsed: UnparsedLines): void {
+  for (const { line, text: content } of lines(text)) {
+    const words = content
+      .trim()
+      .split(/\s+/)
+      .filter((word) => word !== "inet" && word !== "inet6");
+    const first = words[0] ?? "";
+    const headed = readPrefix(first) === undefined && LINK_NAME.test(first);
+    const name = headed ? split(first.replace(/:$/, "")).interface : asked;
+    const found = (headed ? words.slice(1) : words).map((word) => readPrefix(word));
+    if (name !== undefined && found.length > 0 && found.every((own) => own !== undefined))
+      for (const own of found)
+        rows.push({ line, interface: name, family: own.family, address: own.address, ...present({ prefixLength: own.length }), flags: [] });
+    else if (!isPrompt(content) && content.trim() !== "") unparsed.add(line, content);
   }
 }
 

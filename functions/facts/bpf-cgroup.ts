@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { attachTypeOf, bpftoolAnswered, bpftoolCall, isCgroupAttachType, isJson, nestedElements, withoutPromptLines } from "./bpftool.ts";
-import { isPromptLine } from "./command.ts";
+import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 
@@ -29,7 +29,9 @@ const BpfCgroup = z.object({
 const Tree = z.object({ line: z.int(), root: z.string() });
 /** `bpftool cgroup show` of a cgroup that has no program: it prints nothing. `effective`: none of the cgroups above has one either. */
 const Empty = z.object({ line: z.int(), cgroup: z.string(), effective: z.boolean() });
-const BpfCgroups = z.object({ rows: z.array(BpfCgroup), trees: z.array(Tree), empty: z.array(Empty) });
+/** Which directory has the number that a BPF link tells in place of a path: `find /sys/fs/cgroup -inum 5411`, `ls -di /sys/fs/cgroup/podruntime`. */
+const Numbered = z.object({ line: z.int(), cgroup: z.string(), cgroupId: z.string() });
+const BpfCgroups = z.object({ rows: z.array(BpfCgroup), trees: z.array(Tree), empty: z.array(Empty), numbered: z.array(Numbered).optional() });
 export type BpfCgroup = z.infer<typeof BpfCgroup>;
 type BpfCgroups = z.infer<typeof BpfCgroups>;
 
@@ -47,6 +49,8 @@ export const bpfCgroup = defineFact({
   title: "BPF programs attached to cgroups, in the order they run",
   commands: [{ argv: ["bpftool", "-j", "cgroup", "tree"] }],
   recognize(argv): View | undefined {
+    const number = numberOf(argv);
+    if (number !== undefined) return { format: "numbered", complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     const call = bpftoolCall(argv);
     if (call?.object !== "cgroup" || (call.command !== "show" && call.command !== "tree")) return undefined;
     const effective = call.rest.includes("effective");
@@ -64,6 +68,7 @@ export const bpfCgroup = defineFact({
   answered: bpftoolAnswered,
   parse({ text: given, argv, view, truncated, pipe = "" }) {
     const unparsed = new UnparsedLines();
+    if (view.format === "numbered") return unparsed.with({ rows: [], trees: [], empty: [], numbered: fromNumbers(given, numberOf(argv) ?? "", unparsed) });
     const text = withoutPromptLines(given);
     const call = bpftoolCall(argv);
     const cgroup = call?.command === "show" ? (pathOf(call.rest[0]) ?? "") : undefined;
@@ -130,6 +135,30 @@ function fromText(text: string, shown: string | undefined, add: ReturnType<typeo
   return rows;
 }
 
+/** The number that was looked for among the cgroups; "" where the numbers of some were listed (`ls -di`, `stat -c '%i %n'`). */
+function numberOf(argv: readonly string[]): string | undefined {
+  const [program, ...rest] = argv;
+  const ofCgroups = rest.some((word) => [...ROOTS].some((root) => word === root || word.startsWith(`${root}/`)));
+  if (!ofCgroups) return undefined;
+  const number = rest[rest.indexOf("-inum") + 1] ?? "";
+  if (program === "find") return rest.includes("-inum") && /^\d{1,20}$/.test(number) ? number : undefined;
+  const lists = program === "stat" ? rest.some((word) => /^%i %n$/.test(word)) : program === "ls" && hasLetter(argv, "i") && hasLetter(argv, "d");
+  return lists ? "" : undefined;
+}
+
+/** `/sys/fs/cgroup/podruntime`, which has the number that was looked for; `5411 /sys/fs/cgroup/podruntime`. */
+function fromNumbers(text: string, asked: string, unparsed: UnparsedLines): z.infer<typeof Numbered>[] {
+  const rows: z.infer<typeof Numbered>[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const { path, number = asked } = (content.length > 1000 ? undefined : (asked === "" ? NUMBERED : FOUND).exec(content)?.groups) ?? {};
+    if (path !== undefined) rows.push({ line, cgroup: path, cgroupId: number });
+    else if (!isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+  }
+  return rows;
+}
+const NUMBERED = /^\s{0,20}(?<number>\d{1,20}) (?<path>\/\S{1,900})\s*$/;
+const FOUND = /^(?<path>\/\S{1,900})\s*$/;
+
 /** A path without the slash at its end; undefined for none. */
 function pathOf(path: string | undefined): string | undefined {
   if (path === undefined || path === "") return undefined;
@@ -150,5 +179,7 @@ function mergeCgroups(parts: readonly Part<BpfCgroups>[]): BpfCgroups {
     wholeTree ||= part.complete && part.view.scope === "";
   }
   const shown = parts.filter((part) => part.sample === 1);
-  return { rows, trees: shown.flatMap((part) => part.value.trees), empty: shown.flatMap((part) => part.value.empty) };
+  const numbered = shown.flatMap((part) => part.value.numbered ?? []);
+  const places = { trees: shown.flatMap((part) => part.value.trees), empty: shown.flatMap((part) => part.value.empty) };
+  return { rows, ...places, ...(numbered.length === 0 ? {} : { numbered }) };
 }

@@ -42,6 +42,7 @@ export const carrierCount = defineFact({
   id: "carrier-count",
   title: "How often interfaces lost their line, counted by the kernel and by bonding (pasted only)",
   commands: [],
+  counters: true,
   recognize(argv): View | undefined {
     const words = argv.slice(1).filter((word) => !/^--?[a-z]{1,9}$/.test(word));
     if (argv[0] === "ip" && /^mon(?:i|it|ito|itor)?$/.test(words[0] ?? "") && words.slice(1).every((word) => word === "link" || word === "all"))

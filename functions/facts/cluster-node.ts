@@ -25,6 +25,8 @@ const Node = z.object({
   internalAddress: z.string().optional(),
   /** Seconds since it joined, as far as kubectl's table tells ("35s", "23d"), or its description, up to the node's last sign of life. */
   age: z.number().optional(),
+  /** True if that is what the node of the capture is called; absent where none of those listed is. */
+  own: z.boolean().optional(),
 });
 /** A range that the cluster set aside for the pods of one node: `PodCIDR: 10.244.1.0/24`. */
 const Range = z.object({
@@ -87,9 +89,16 @@ export const clusterNode = defineFact({
       const rows = columns ? [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)) : [...objects.flatMap(nodeOf), ...described(text)];
       // of a list each object tells its own name
       const ranges = objects.flatMap((object) => rangeOf(object, names));
-      return unparsed.with({ rows, ranges: ranges.length > 0 ? ranges : rangesOf(text, argv, names) });
+      return unparsed.with({ rows: withOwn(rows, names), ranges: ranges.length > 0 ? ranges : rangesOf(text, argv, names) });
     }
-    if (view.format === "chosen") return unparsed.with({ rows: [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)), ranges: [] });
+    if (view.format === "chosen")
+      return unparsed.with({
+        rows: withOwn(
+          [...lines(text)].flatMap(({ line, text: content }) => chosen(line, content)),
+          names,
+        ),
+        ranges: [],
+      });
     for (const { line, text: content } of lines(text)) {
       const [name = "", status = "", , since = "", version = "", address = ""] = content.trim().split(/\s+/, 6);
       if (NAME.test(name) && STATUS.test(status) && VERSION.test(version)) {
@@ -103,9 +112,13 @@ export const clusterNode = defineFact({
         });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
     }
-    return unparsed.with({ rows, ranges: [] });
+    return unparsed.with({ rows: withOwn(rows, names), ranges: [] });
   },
 });
+
+function withOwn(rows: readonly z.infer<typeof Node>[], names: readonly string[] = []): z.infer<typeof Node>[] {
+  return rows.map((row) => (isCalled(names, row.name) ? { ...row, own: true } : row));
+}
 
 /** A node of `-o json` and `-o yaml`. What is told of it in `kubectl describe` is indented otherwise. */
 function nodeOf(object: KubeObject): z.infer<typeof Node>[] {

@@ -288,9 +288,9 @@ function fieldsOf({ text: given, argv, names, view, startedAt }: Input): Pod[] {
   let [section, waits] = ["", false];
   for (const { line, text: content } of lines(text)) {
     if (view.format === "described" && /^[A-Z]/.test(content)) [section, waits] = [content.replace(/:.*/, ""), false];
-    // `| grep -A4 State:` leaves nothing but the containers of the one that was asked for
-    if (view.format === "described" && section === "" && asked !== undefined && found.length === 0 && WAITS.test(content)) {
-      section = "Containers";
+    // `| grep -A4 State:` and `| sed -n '/^Containers/,$p'` leave nothing but the containers of the one that was asked for
+    if (view.format === "described" && /^(?:(?:Init )?Containers)?$/.test(section) && asked !== undefined && found.length === 0 && WAITS.test(content)) {
+      if (section === "") section = "Containers";
       found.push({ line, name: asked, fields: new Map() });
     }
     const state = section.endsWith("Containers") ? WAITS.exec(content)?.[1] : undefined;

@@ -87,6 +87,8 @@ export const clusterService = defineFact({
     if (verb === "get" && output === "wide" && pipe === "" && /^pods?$/.test(kinds?.join() ?? "") && chosen !== undefined && SELECTS_DNS.test(chosen))
       return argv.some((word) => word.startsWith("--field-selector")) ? undefined : { format: "pods", complete: false, scope: chosen, rank: 0, hint: true };
     const isOne = (kind: string): boolean => KIND.test(kind.split("/", 1)[0] as string);
+    if (verb === "get" && pickedFrom(argv, pipe) !== undefined)
+      return { format: "picked", complete: false, scope: argv.slice(1).join(" "), rank: 1, hint: true };
     if (
       !(kinds?.every(isOne) === true || (verb === "get" && kinds?.some((kind) => kind === "all" || isOne(kind)))) ||
       (output !== undefined && !/^(?:wide|json|yaml)$/.test(output))
@@ -96,10 +98,18 @@ export const clusterService = defineFact({
     return { format: verb === "describe" ? "description" : "table", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: Services,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const found: Services = { nodePorts: [], addresses: [], endpoints: [] };
     const asked = optionValue(argv, "-n");
+    const picked = view.format === "picked" ? pickedFrom(argv, pipe) : undefined;
+    if (picked !== undefined) {
+      const owner = present({ name: picked.name, namespace: asked, more: picked.all ? undefined : (true as const) });
+      for (const { line, text: content } of lines(text))
+        for (const word of content.split(/[\s,"[\]]{1,40}/, MAX_PARTS))
+          if (addressFamily(word) !== undefined) found.endpoints.push({ line, ...owner, address: word });
+      return unparsed.with(found);
+    }
     if (view.format === "objects") return unparsed.with(objectsOf(text, asked));
     if (view.format === "description") return unparsed.with(fromDescription(text, asked));
     if (view.format === "pods") return unparsed.with({ ...found, endpoints: [...lines(text)].flatMap(({ line, text: content }) => ofPod(line, content)) });
@@ -116,6 +126,23 @@ export const clusterService = defineFact({
     return unparsed.with(found);
   },
 });
+
+/**
+ * The one service of which a command picks the endpoints' addresses, and whether all of them: `kubectl get ep web -o jsonpath='{.subsets[*].addresses[*].ip}'`,
+ * `kubectl get endpointslice -l kubernetes.io/service-name=web -o json | jq -r '.items[].endpoints[].addresses[]'`.
+ */
+function pickedFrom(argv: readonly string[], pipe: string): { readonly name: string; readonly all: boolean } | undefined {
+  const [kind = "", ...rest] = namedWords(argv).flatMap((word, i) => (i === 0 ? word.split("/", 2) : [word]));
+  const output = optionValue(argv, "-o") ?? "";
+  const template = output.startsWith("jsonpath=") ? output : output === "json" ? (PICKED.exec(pipe)?.[1] ?? "") : "";
+  const ofSlice = /^endpointslices?(?:\.discovery\.k8s\.io)?$/.test(kind);
+  if (!(ofSlice || /^(?:ep|endpoints?)$/.test(kind)) || !/addresses\[[*\d]{0,4}\]/.test(template) || template.includes("notReady")) return undefined;
+  const label = SLICES_OF.exec(optionValue(argv, "-l") ?? "")?.[1];
+  const name = label ?? (rest.length === 1 ? (ofSlice ? rest[0]?.replace(SLICE_SUFFIX, "") : rest[0]) : undefined);
+  return name === undefined || !NAME.test(name) ? undefined : { name, all: !/\[\d/.test(template) && !/select|limit|first/.test(template) };
+}
+const PICKED = /^jq (?:-\w{1,3} ){1,3}(.{1,400})$/;
+const SLICES_OF = /^kubernetes\.io\/service-name==?([a-z0-9-]{1,63})$/;
 
 /** The address of a pod of the cluster's DNS: one of the service's endpoints, once it is ready. Without one that has ended. */
 function ofPod(line: number, content: string): Services["endpoints"] {

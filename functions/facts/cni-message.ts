@@ -52,7 +52,7 @@ interface Said {
 }
 interface Sources {
   readonly "agent-log"?: { rows: readonly (Row & Said)[] };
-  readonly "pod-event"?: { rows: readonly (Row & Said & { source: string })[] };
+  readonly "pod-event"?: { rows: readonly (Row & Said & { source: string; startedSince?: boolean })[] };
 }
 
 export const cniMessage = defineDerivedFact<Messages>({
@@ -63,7 +63,7 @@ export const cniMessage = defineDerivedFact<Messages>({
   derive(values) {
     const sources = values as Sources;
     // its log lines are those of agent-log, without the program that said them
-    const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event");
+    const events = (sources["pod-event"]?.rows ?? []).filter((row) => row.source === "event" && row.startedSince !== true);
     const logs = sources["agent-log"]?.rows ?? [];
     const said = logs.flatMap((log) => messageOf(log).map((message) => ({ log, message })));
     const ends = latest(logs.map((log) => momentOf(log)));

@@ -27,7 +27,11 @@ export function words(commandLine: string): string[] {
       word = (word ?? "") + commandLine.slice(i + 1, end);
       i = end;
     } else if (char === "\\" && i + 1 < commandLine.length) word = (word ?? "") + (commandLine[++i] as string);
-    else if (/\s/.test(char)) {
+    else if (char === "$" && commandLine[i + 1] === "(") {
+      const end = substitutionEnd(commandLine, i);
+      word = (word ?? "") + commandLine.slice(i, end);
+      i = end - 1;
+    } else if (/\s/.test(char)) {
       if (word !== undefined) result.push(word);
       word = undefined;
     } else if (char === "|" || char === ";" || (char === "&" && commandLine[i + 1] === "&")) {
@@ -45,6 +49,25 @@ export function words(commandLine: string): string[] {
   if (word !== undefined) result.push(word);
   return result.flatMap((path) => alternatives(path));
 }
+
+/**
+ * Where the `$(…)` that begins at `start` ends (exclusive): a pipe or a `;` inside of it belongs to the command whose output is put in its place. Behind the dollar sign
+ * where it is not closed within a length that people type.
+ */
+export function substitutionEnd(line: string, start: number): number {
+  const limit = Math.min(line.length, start + MAX_SUBSTITUTION);
+  let depth = 0;
+  let quote = "";
+  for (let i = start + 1; i < limit; i++) {
+    const char = line[i] as string;
+    if (quote !== "") quote = char === quote ? "" : quote;
+    else if (char === "'" || char === '"') quote = char;
+    else if (char === "(") depth++;
+    else if (char === ")" && --depth === 0) return i + 1;
+  }
+  return start + 1;
+}
+const MAX_SUBSTITUTION = 500;
 
 /** What a script does where a command fails, so that it goes on (`|| true`, `|| echo none`): no other command's output. */
 const FALLBACK = /\|\|\s{0,8}(?:(?:\/(?:usr\/)?bin\/)?true|:|exit(?: \d{1,3})?|(?:echo|printf)\b[^|;&]{0,200}?)\s{0,8}(?=$|;|&&)/gy;
@@ -74,16 +97,30 @@ const REMARKS = new Set(["date", "hostname", "echo", "clear", "cd", "export", "s
  */
 function insideLoop(all: readonly string[]): readonly string[] {
   const start = all.indexOf("do");
-  if (!LOOPS.has(all[0] ?? "") || start === -1) return all;
-  const inside = all.slice(start + 1);
+  const begin = start === -1 ? -1 : all.findIndex((word) => LOOPS.has(word));
+  if (begin === -1 || begin > start || !onlyRemarks(all.slice(0, begin))) return all;
+  const inside = all.slice(start + 1).filter((word) => !COUNTS_TURNS.test(word));
   if (inside.some((word, i) => /^ping[46]?$/.test(word) && (i === 0 || inside[i - 1] === ";"))) return inside;
-  if (all.some((word) => word.includes("$"))) return all;
+  if (withoutLastWait(inside).some((word) => word.includes("$"))) return all;
   const counts = inside.some((word) => COUNTING.has(baseName(word)) || word === "/proc/net/dev") || STATISTICS.test(inside.join(" "));
   return counts ? inside : all;
 }
+/** `i=0; while [ $i -lt 3 ]; do nstat -az; sleep 5; i=$((i+1)); done` */
+const COUNTS_TURNS = /^\w{1,40}=\$\(\(\w{1,40} ?\+ ?1\)\)$/;
+/** True of words in front of a loop that only print what is no output, or set its counter: `date; i=0;`. */
+const onlyRemarks = (before: readonly string[]): boolean =>
+  before.every((word, i) => (i > 0 && before[i - 1] !== ";") || REMARKS.has(word) || /^\w{1,40}=\d{1,9}$/.test(word));
+/** The words of a loop without the test that spares its last turn the wait: `for i in 1 2; do nstat -az; [ $i = 1 ] && sleep 10; done`. */
+const withoutLastWait = (all: readonly string[]): readonly string[] => {
+  const opens = all.findIndex((word) => word === "[" || word === "[[" || word === "test");
+  const waits = all.indexOf("sleep", opens);
+  const test = opens === -1 || waits === -1 ? [] : all.slice(opens, waits);
+  const alone = test.length <= 8 && !test.includes(";") && /^[&|]$/.test(test.at(-1) ?? "");
+  return alone ? [...all.slice(0, opens), ...all.slice(waits)] : all;
+};
 const STATISTICS = /(?:^|[; ])(?:conntrack (?:\S+ )?-S|ip (?:-\S+ )*-s(?:tat\w*)?) /;
 const LOOPS = new Set(["while", "until", "for"]);
-const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat", "nf_conntrack"]);
+const COUNTING = new Set(["ethtool", "netstat", "nstat", "snmp", "softnet_stat", "nf_conntrack", "arp_cache", "ndisc_cache"]);
 
 /** The words behind such remarks. What a remark printed stands in the output as a line that no fact reads. */
 function behindRemarks(all: readonly string[]): string[] {
@@ -146,6 +183,9 @@ const WRAPPERS: Record<string, readonly string[]> = {
   sheltie: [],
 };
 
+/** `ip -n pod1 addr`, short for `ip netns exec pod1 ip addr`. */
+export const isNetnsOption = (word: string | undefined): boolean => /^-(?:n|-?netns)$/.test(word ?? "");
+
 /**
  * Takes wrappers, environment assignments, redirections and filters off a command line (argv or text).
  * A leading prompt (`root@node1:~ # `, `$ `) is taken off too. Never throws.
@@ -168,10 +208,11 @@ export function commandLine(command: string | readonly string[]): CommandLine {
     } else if (program === "ip" && rest[1] === "netns" && rest[2] === "exec") {
       foreign = true;
       rest = rest.slice(4);
-    } else if (program === "nsenter") {
-      const target = /(?:^|\s)(?:-t|--target)[\s=]?(\d+)/.exec(rest.join(" "))?.[1];
-      foreign = foreign || target !== "1";
-      rest = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
+    } else if (program === "ip" && isNetnsOption(rest[1])) return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign: true };
+    else if (program === "nsenter") {
+      const inner = afterOptions(rest, ["-t", "--target", "-S", "-G"]);
+      foreign = foreign || !staysInNetwork(rest.slice(1, rest.length - inner.length), inner);
+      rest = inner;
     } else if (KUBECTLS.has(program)) rest = ["kubectl", ...rest.slice(1)];
     // the short name that its manual suggests
     else if (program === "k" && /^(?:get|describe|logs|exec|debug|-n|-nkube-system|--namespace(?:=.{1,63})?)$/.test(rest[1] ?? ""))
@@ -235,19 +276,23 @@ const HANDS_OVER =
   /sh\s{1,8}-[a-z]{0,4}c\s{1,8}$|(?:^|\s)(?:ssh|pdsh|clush|watch)\s|(?:^|\s)ansible\s.{0,400}\s(?:-a|--args)[= ]{1,4}$|(?:^|\s)(?:vagrant|gcloud)\s.{0,400}\s(?:-c|--command)[= ]{1,4}$/;
 
 /**
- * What a person looked for in an output: the pattern of the one `| grep` that stands behind the command. Every line that matches it was shown. Undefined
- * where there is none or more than it, or where grep shows other lines or only parts of them.
+ * What a person looked for in an output: the pattern of the one `| grep` that stands behind the command, or of the `| sed -n '/…/p'` or `| awk '/…/'` in its place.
+ * Every line that matches it was shown. Undefined where there is none or more than it, or where grep shows other lines or only parts of them.
  */
 export function searchOf(command: string | readonly string[]): string | undefined {
   if (typeof command !== "string") return undefined;
   const all = words(givenToShell(withoutPrompt(command)));
   const pipe = all.indexOf("|");
   const [program, ...rest] = pipe === -1 ? [] : withoutRedirections(all.slice(pipe + 1));
-  if (!/^[ef]?grep$/.test(baseName(program ?? "")) || all.slice(0, pipe).some((word) => word === ";" || word === "&")) return undefined;
+  if (all.slice(0, pipe).some((word) => word === ";" || word === "&")) return undefined;
+  if (/^(?:sed|[gm]?awk)$/.test(program ?? "")) return LIKE_GREP.exec(`${program} ${rest.join(" ")}`)?.[1];
+  if (!/^[ef]?grep$/.test(baseName(program ?? ""))) return undefined;
   const options = rest.filter((word) => word.startsWith("-"));
   const patterns = rest.filter((word) => !word.startsWith("-"));
   return patterns.length === 1 && options.every((word) => /^-[niwEFPe]{1,4}$|^--color(?:=\w{1,8})?$/.test(word)) ? patterns[0] : undefined;
 }
+
+const LIKE_GREP = /^(?:sed -n(?: -e)? (?=.{1,202}p$)|[gm]?awk )\/([^/\\]{1,200})\/(?:p| ?\{ ?print(?: \$0)? ?\})?$/;
 
 /** True of a pipe (its words, behind the first `|`) in which no line is lost or moved: `jq . | less`, `tee pods.json`. */
 export const keepsLines = (pipe: string): boolean => HARMLESS.test(pipe);
@@ -364,10 +409,24 @@ function insideContainer(argv: readonly string[]): { argv: string[]; node: boole
     HOST_NETWORK.test(container) ||
     NODE_CONTAINER.test(name) ||
     AGENT_TOOLS.has(program) ||
+    // a pod that was given the node's files to work on the node runs in its network, too
+    (program === "chroot" && /^\/(?:host|rootfs|hostfs|hostroot)\/?$/.test(rest[1] ?? "")) ||
     // process 1 of a pod that sees the node's processes is the node's; in another pod nobody has to enter it
     (program === "nsenter" && /\s(?:-t|--target)[\s=]?1(?:\s|$)/.test(rest.join(" ")));
   return { argv: rest, node };
 }
+
+/**
+ * Whether what nsenter runs is in the node's network: it goes to process 1, or it is a tool of the network, and nsenter goes to a program that has the node's network, or
+ * into namespaces of other kinds (`nsenter -t $(pgrep -xo cilium-agent) -m bpftool net`).
+ */
+function staysInNetwork(options: readonly string[], argv: readonly string[]): boolean {
+  const all = options.join(" ");
+  if (/(?:^|\s)(?:-t|--target)[\s=]?1(?:\s|$)/.test(all)) return true;
+  const enters = options.some((word) => /^(?:--net(?:=.*)?|--all|-[A-Za-z]{0,8}[na].*)$/.test(word));
+  return asksNetwork(argv[0] === "--" ? argv.slice(1) : argv) && (!enters || OF_THE_NODE.test(all));
+}
+const OF_THE_NODE = /\$\((?:pgrep|pidof)\s[^)]{0,80}?\b(?:kubelet|kube-proxy|cilium-agent|calico-node|flanneld|containerd|dockerd|crio)(?![\w-])/;
 
 const ENGINES = new Set(["docker", "podman", "nerdctl"]);
 /** Options of `docker run` without a value; every other one has it in the same word or in the next. */
@@ -381,10 +440,14 @@ function onHostNetwork(run: readonly string[]): { argv: string[]; node: boolean 
   if (optionValue(options, "--net", "--network") !== "host" || run[i] === undefined) return undefined;
   const entry = optionValue(options, "--entrypoint");
   const argv = [...(entry === undefined || entry === "" ? [] : [entry]), ...run.slice(i + 1)];
-  // processes and files are the container's own, but for what the kernel shows of the network
+  return argv.length === 0 ? undefined : { argv, node: asksNetwork(argv) };
+}
+
+/** True if what it prints is of the network namespace it runs in: processes and files are a container's own, but for what the kernel shows of the network. */
+export function asksNetwork(argv: readonly string[]): boolean {
   const paths = argv.filter((word) => word.startsWith("/"));
   const shown = /^(?:cat|head|tail|e?grep)$/.test(argv[0] ?? "") && paths.length > 0 && paths.every((path) => /^\/proc\/(?:sys\/)?net\//.test(path));
-  return argv.length === 0 ? undefined : { argv, node: shown || NETWORK_TOOLS.test(baseName(argv[0] as string)) };
+  return shown || NETWORK_TOOLS.test(baseName(argv[0] ?? ""));
 }
 const NETWORK_TOOLS =
   /^(?:ip|ip6?tables(?:-(?:nft|legacy))?(?:-save)?|ebtables(?:-(?:nft|legacy))?(?:-save)?|nft|ss|netstat|route|arp|ifconfig|bridge|brctl|tc|ethtool|nstat|conntrack|ipset|ipvsadm|bpftool|sysctl|dmesg|nsenter|chroot)$/;

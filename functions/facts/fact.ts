@@ -148,6 +148,8 @@ export interface Fact<T = unknown> {
   readonly elsewhere?: true;
   /** It is about what other nodes say of this one: only outputs of a neighbour count (node-name.ts). */
   readonly ofNeighbours?: true;
+  /** True of counters that nothing collects, and that are compared where people paste them twice. */
+  readonly counters?: true;
   /**
    * It holds lines of logs. Nobody has a log from its beginning: where it is optional, a part of it leaves no more open than none. "newest": it is about the
    * newest lines alone, so that a pipe which keeps them (`| tail`) leaves nothing out.

@@ -13,6 +13,7 @@ import { isCalled } from "./node-name.ts";
  *     projectcalico.org/IPv4Address: 10.20.0.12/24
  *     projectcalico.org/VXLANTunnelMACAddr: 66:0d:18:52:c9:7e
  *     vxlanTunnelMACAddr: 66:0d:18:52:c9:7e                                                                      (calicoctl get node wk-1 -o yaml)
+ *     w1   10.20.0.12   6e:b9:d5:e1:19:85                                                (kubectl get nodes -o json | jq -r '… |fromjson|.VtepMAC …')
  *     {"PublicIP":"10.20.0.12","BackendType":"vxlan","BackendData":{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}}      (flannel's own etcd)
  */
 const Annotation = z.object({
@@ -39,6 +40,9 @@ const CALICO_ADDRESS = /(?:projectcalico\.org\/IPv4Address|\bipv4Address)"?\s{0,
 /** A row of a table that the caller chose the columns of: the node's name, its address, and what flannel wrote, in any order behind the name. */
 const IN_TABLE = /^([a-z0-9][a-z0-9.-]{0,252})\s/;
 const ADDRESS_IN_TABLE = /\s(\d{1,3}(?:\.\d{1,3}){3})(?=\s|$)/;
+/** What a filter made of it: the address alone. */
+const PICKED = /(VtepMAC)|[vV][xX][lL][aA][nN]TunnelMACAddr/;
+const LONE_MAC = /(?:^|[\s"',|])([0-9a-f]{2}(?::[0-9a-f]{2}){5})(?=$|[\s"',|])/i;
 const NETWORK = /VNI\\{0,3}"\s{0,3}:\s{0,3}(\d{1,8})/;
 const ADDRESS = /flannel\.alpha\.coreos\.com\/public-ip"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** Where flannel keeps its own etcd, each subnet is one value, and the address stands in front of the hardware address. */
@@ -69,19 +73,20 @@ export const flannelAnnotation = defineFact({
     return shown ? { format: "annotations", complete: true, scope: argv.slice(2).join(" "), rank: 1 } : undefined;
   },
   schema: Annotations,
-  parse({ text, argv, names }) {
+  parse({ text, argv, names, pipe = "" }) {
     const rows: Annotation[] = [];
+    const picked = PICKED.exec(pipe);
     let node = namedNode(argv);
     let calico: string | undefined;
-    const table = /^(?:custom-columns|jsonpath)/.test(optionValue(argv, "-o") ?? "");
+    const table = picked !== null || /^(?:custom-columns|jsonpath)/.test(optionValue(argv, "-o") ?? "");
     // a value alone has no name; of several in a line the first is read
     const asksForV6 = /^(?:(?!backend-data).)*backend-v6-data/.test(argv.join(" "));
     // the rest of a node's description is about other things
     for (const { line, text: content, whole } of pieces(text)) {
-      const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content))?.[1] ?? "");
+      const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content) ?? (picked === null ? null : LONE_MAC.exec(content)))?.[1] ?? "");
       // Calico's address stands before: the names are sorted
       calico = CALICO_ADDRESS.exec(content)?.[1] ?? calico;
-      const ofCalico = mac !== undefined && CALICO_MAC.test(content);
+      const ofCalico = mac !== undefined && (CALICO_MAC.test(content) || (picked !== null && picked[1] === undefined));
       const address = ADDRESS.exec(content)?.[1];
       node = DESCRIBED.exec(content)?.[1] ?? node;
       const row = table && mac !== undefined ? IN_TABLE.exec(whole) : null;

@@ -28,8 +28,11 @@ export const flannelEnv = defineFact({
   commands: [{ argv: ["cat", FILE] }],
   recognize(argv): View | undefined {
     const words = argv.slice(1).filter((word) => !word.startsWith("-"));
-    const own = words.length === 1 && /^(?:\/host)?(?:\/var)?\/run\/flannel\/subnet\.env$/.test(words[0] ?? "");
-    return argv[0] === "cat" && own ? { format: "env", complete: true, scope: "", rank: 1 } : undefined;
+    const own = /^(?:\/host)?(?:\/var)?\/run\/flannel\/subnet\.env$/.test(words.at(-1) ?? "");
+    const searched = /^[ef]?grep$/.test(argv[0] ?? "") && words.length === 2;
+    return own && (searched || (argv[0] === "cat" && words.length === 1))
+      ? { format: "env", complete: !searched, scope: "", rank: searched ? 0 : 1 }
+      : undefined;
   },
   schema: FlannelEnv,
   // on a node without flannel there is no such file, which is an answer

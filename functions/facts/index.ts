@@ -64,6 +64,7 @@ import { ovs } from "./ovs.ts";
 import { packetTrace } from "./packet-trace.ts";
 import { peerEntry } from "./peer-entry.ts";
 import { ping } from "./ping.ts";
+import { podAddress } from "./pod-address.ts";
 import { podEvent } from "./pod-event.ts";
 import { podTrace } from "./pod-trace.ts";
 import { process } from "./process.ts";
@@ -154,6 +155,7 @@ export const facts: readonly AnyFact[] = [
   packetTrace,
   peerEntry,
   ping,
+  podAddress,
   podEvent,
   podTrace,
   process,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { agentLog } from "./agent-log.ts";
-import { defineFact, type Input, lines, mergeParts, type Part, UnparsedLines, type View } from "./fact.ts";
-import { asInteger, asString } from "./json.ts";
+import { defineFact, type Input, lines, mergeParts, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
+import { asInteger, asString, jsonElements } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
 import { unitOfPath } from "./log-unit.ts";
 import { answerOf } from "./paste.ts";
@@ -38,7 +38,8 @@ const Address = z.object({
   /** ENI that it belongs to; left out in `/v1/pods`. */
   eni: z.string().optional(),
   deviceNumber: z.int().optional(),
-  assigned: z.boolean(),
+  /** To a pod; left out where it was not told, as behind `jq`. */
+  assigned: z.boolean().optional(),
   /** namespace/name, where told. */
   pod: z.string().optional(),
 });
@@ -93,11 +94,11 @@ export const ipamd = defineFact({
     const value: Ipamd = { totals: [], enis: [], addresses: [], settings: [], subnets: [] };
     const text = answerOf(input.text);
     const oneLine = !text.trim().includes("\n");
-    for (const member of jsonMembers(text, unparsed)) {
-      if (input.view.format === "enis") continue;
-      read(value, input, member);
+    if (input.view.format === "enis") {
+      readEnis(value, text, 1, oneLine, new UnparsedLines());
+      if (value.enis.length === 0 && readPicked(value, text)) return unparsed.with(value);
     }
-    if (input.view.format === "enis") readEnis(value, text, 1, oneLine, new UnparsedLines());
+    for (const member of jsonMembers(text, unparsed)) if (input.view.format !== "enis") read(value, input, member);
     return unparsed.with(value);
   },
   // what it answers itself outweighs what it wrote before
@@ -224,6 +225,59 @@ function readAddress(value: Ipamd, item: JsonMember, shared: { eni: string; devi
   const name = asString(metadata?.["k8sPodName"]);
   const pod = name === undefined ? undefined : `${asString(metadata?.["k8sPodNamespace"]) ?? ""}/${name}`;
   // an address that was given back keeps its place, with an empty key
-  const assigned = (asString(key?.["containerID"]) ?? "") !== "";
-  value.addresses.push({ ...placeOf(item), address: item.name, ...shared, assigned, ...present({ pod }) });
+  const assigned = key === undefined ? undefined : (asString(key?.["containerID"]) ?? "") !== "";
+  value.addresses.push({ ...placeOf(item), address: item.name, ...shared, ...present({ assigned, pod }) });
+}
+
+/**
+ * What `jq` left of `/v1/enis`: an object for each interface, its fields under their names or under those of whoever wrote the filter, or a line of plain words.
+ * Only what has an interface's id, its number and addresses counts. False if nothing did.
+ *
+ *     {"ID":"eni-0e1f6a5f0a3c99d41","DeviceNumber":1,"ips":["10.31.2.78","10.31.2.99"]}
+ *     eni-0e1f6a5f0a3c99d41  1  10.31.2.78 10.31.2.99
+ */
+function readPicked(value: Ipamd, text: string): boolean {
+  const shown = [...lines(text)].filter((line) => line.text.length <= MAX_LINE);
+  const places = new Map<string, Row>();
+  for (const { line, text: content } of shown)
+    for (const address of content.match(PICKED) ?? []) if (!places.has(address)) places.set(address, { line, text: content.trim().slice(0, 400) });
+  const add = (content: string, number: number | undefined, addresses: { address: string; assigned?: boolean }[]): void => {
+    const id = ENI.exec(content)?.[0];
+    const place = places.get(addresses[0]?.address ?? "");
+    if (id === undefined || number === undefined || place === undefined) return;
+    value.enis.push({ ...place, id, deviceNumber: number, prefixes: addresses.length });
+    for (const row of addresses) value.addresses.push({ ...(places.get(row.address) ?? place), ...row, eni: id, deviceNumber: number });
+  };
+  if (!/^\s{0,100}[{[]/.test(text)) {
+    for (const { text: content } of shown) add(content, asInteger(Number(/(?:^|[\s",|])(\d{1,2})(?=[\s",|]|$)/.exec(content)?.[1])), found(content));
+    return value.enis.length > 0;
+  }
+  for (const { value: object } of jsonElements(text, new UnparsedLines())) {
+    // `jq .ENIs` leaves the names of the interfaces outside
+    const named = Object.entries(object).filter(([name, inner]) => ENI.test(name) && typeof inner === "object");
+    for (const [name, inner] of named.length > 0 ? named : [["", object] as const]) {
+      const fields = inner as Record<string, unknown>;
+      const number = Object.keys(fields).find((field) => /dev|num|index|idx/i.test(field) && asInteger(fields[field]) !== undefined);
+      const content = JSON.stringify(fields).slice(0, MAX_LINE);
+      add(name === "" ? content : name, number === undefined ? undefined : asInteger(fields[number]), pooled(fields) ?? found(content));
+    }
+  }
+  return value.enis.length > 0;
+}
+const ENI = /\beni-[0-9a-f]{8,17}\b/;
+/** A whole address, or the prefix of one: of larger prefixes it is not known which addresses pods have. */
+const PICKED = /(?<![\w./-])\d{1,3}(?:\.\d{1,3}){3}(?=\/32(?!\d)|(?![\w./-]))/g;
+const MAX_LINE = 200_000;
+const found = (content: string): { address: string }[] => [...new Set(content.match(PICKED))].map((address) => ({ address }));
+
+/** The addresses of an interface's own object. */
+function pooled(fields: Record<string, unknown>): { address: string; assigned?: boolean }[] | undefined {
+  const pools = fields["AvailableIPv4Cidrs"];
+  if (typeof pools !== "object" || pools === null || Array.isArray(pools)) return undefined;
+  return Object.values(pools as Record<string, { IPAddresses?: Record<string, { IPAMKey?: { containerID?: unknown } } | null> } | null>).flatMap((pool) =>
+    Object.entries(pool?.IPAddresses ?? {}).map(([address, inner]) => ({
+      address,
+      ...present({ assigned: inner?.IPAMKey === undefined ? undefined : (asString(inner.IPAMKey.containerID) ?? "") !== "" }),
+    })),
+  );
 }

@@ -184,6 +184,8 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
     }
     const keyOf = (backend: Backend, table: string, chain: string) => `${used.size > 1 ? backendOf(backend) : ""} ${table} ${chain}`;
     const best = new Map<string, { view: Settled; chain: IptablesChain; score: number }>();
+    // `iptables -S FORWARD` tells the rules, and `iptables -nvL FORWARD | head -1` what the policy took
+    const policies = new Map<string, number>();
     for (const view of candidates) {
       const counted = new Set<string>();
       for (const row of view.rows) if (row.packets !== undefined) counted.add(`${row.table} ${row.chain}`);
@@ -193,6 +195,7 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
       for (const chain of view.chains) {
         if (!shows(chain)) continue;
         const key = keyOf(chain.backend, chain.table, chain.name);
+        if (chain.packets !== undefined && !policies.has(key)) policies.set(key, chain.packets);
         // nft's listing is the poorer reading of a chain that iptables itself showed to its end
         const counters = chain.translated !== true && (chain.rules === 0 || counted.has(`${chain.table} ${chain.name}`));
         const rising = counters && twice.has(view.scope);
@@ -206,7 +209,10 @@ function choose(views: readonly Settled[], twice: ReadonlySet<string>): Pick<Ipt
         if (rival === undefined || score > rival.score) best.set(key, { view, chain, score });
       }
     }
-    for (const { chain } of best.values()) chains.push(chain);
+    for (const [key, { chain }] of best) {
+      const packets = chain.packets ?? (chain.policy === undefined ? undefined : policies.get(key));
+      chains.push(packets === chain.packets ? chain : { ...chain, packets });
+    }
     for (const view of candidates) {
       for (const row of view.rows) if (shows(row) && best.get(keyOf(row.backend, row.table, row.chain))?.view === view) rows.push(row);
     }

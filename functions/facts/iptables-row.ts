@@ -23,6 +23,8 @@ const IptablesChain = z.object({
   packetsDelta: z.int().optional(),
   /** All rules of the chain were seen. */
   complete: z.boolean(),
+  /** Where a search left rules out: targets of which it shows every rule. */
+  targets: z.array(z.string()).optional(),
   /** How many rules of it were seen. */
   rules: z.int(),
   /** Read from nft's listing of the table, whose expressions iptables has no options for are kept as text only. */

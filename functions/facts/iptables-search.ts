@@ -30,7 +30,10 @@ export function completeBySearch(value: Iptables, pipe: string, text: string): v
   if (pattern === undefined && finds === undefined) return;
   // behind a prompt stands the output of another command, which had a filter of its own or none, unless it is the command itself that was copied along
   for (const { text: content } of lines(text)) if (isPrompt(content) && pipeOf(content) !== pipe) return;
-  if (finds !== undefined) completeByName(value, text, finds);
+  if (finds !== undefined) {
+    completeByName(value, text, finds);
+    noteTargets(value, searchesOf(pipe));
+  }
   const chains = new Map<string, IptablesRow[]>();
   for (const row of value.rows) {
     if (!OF_A_SERVICE.test(row.chain)) continue;
@@ -51,10 +54,22 @@ export function completeBySearch(value: Iptables, pipe: string, text: string): v
 const isEnd = (rule: IptablesRow | undefined): boolean =>
   rule !== undefined && (rule.toDestination !== undefined || (rule.target?.startsWith("KUBE-SEP-") === true && !/\bprobability\b/.test(rule.spec)));
 
-/** Whether the search finds a text, by the words alone of which it gives a choice; undefined if it is no such search. */
-export function namesFound(pipe: string): ((text: string) => boolean) | undefined {
+/** Whether the search, or all of several one behind the other, finds a text, by the words alone of which it gives a choice; undefined if it is no such search. */
+export function namesFound(pipe: string): Search | undefined {
+  const searches = searchesOf(pipe);
+  return searches.length > 0 ? (text) => searches.every((finds) => finds(text)) : undefined;
+}
+type Search = (text: string) => boolean;
+
+/** The searches one behind the other; none if any is of another kind. */
+function searchesOf(pipe: string): Search[] {
+  const searches = pipe.split(" | ").map(searchFor);
+  return searches.every((search) => search !== undefined) ? searches : [];
+}
+
+function searchFor(pipe: string): Search | undefined {
   const [, program, options = "", raw = ""] = ANY_SEARCH.exec(pipe) ?? [];
-  if (program === undefined || raw.includes(" | ") || raw.includes(" -e ")) return undefined;
+  if (program === undefined || raw.includes(" -e ")) return undefined;
   const extended = program === "egrep" || /[EP]/.test(options);
   const literal = program === "fgrep" || options.includes("F");
   const pattern = extended || literal ? raw : raw.replaceAll("\\|", "|");
@@ -70,6 +85,22 @@ export function namesFound(pipe: string): ((text: string) => boolean) | undefine
     return at !== -1 && (!options.includes("w") || !(/\w/.test(text[at - 1] ?? " ") || /\w/.test(text[at + word.length] ?? " ")));
   };
   return (text) => words.some((word) => isWord(fold(text), fold(word)));
+}
+
+/** `iptables -S FORWARD | grep -E 'KUBE-FORWARD|CILIUM_FORWARD'`: all jumps to the two are there, in their order. */
+function noteTargets(value: Iptables, searches: readonly Search[]): void {
+  const shown = new Map<string, Set<string>>();
+  for (const { chain, target } of value.rows) {
+    if (target === undefined || !searches.every((finds) => finds(target) || finds(`-j ${target}`) || finds(`-A ${chain} `))) continue;
+    const targets = shown.get(chain);
+    if (targets === undefined) shown.set(chain, new Set([target]));
+    else targets.add(target);
+  }
+  for (const chain of value.chains) {
+    // a search that finds the chain's own line, too, is looked at by that
+    const targets = chain.complete || searches.every((finds) => finds(`:${chain.name} `)) ? undefined : shown.get(chain.name);
+    if (targets !== undefined) chain.targets = [...targets];
+  }
 }
 
 /**

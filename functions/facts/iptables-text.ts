@@ -453,6 +453,9 @@ export class Reader {
       this.#columns = columnsAsked(this.#request);
       this.#chain = this.#chainNamed(line, orphan);
     }
+    // the search took the headers alone: whose the rule is, the line of its chain tells
+    if (this.#columns === undefined && this.#chain !== undefined && this.#request.format === "list" && keepsChainLines(this.#input.pipe ?? ""))
+      this.#columns = columnsAsked(this.#request);
     if (this.#columns === undefined) {
       this.#fail(line, text);
       return;
@@ -551,6 +554,19 @@ function unheaded(request: Request): Columns | undefined {
 }
 
 const columnsAsked = ({ verbose, numbered }: Request): Columns => ({ number: numbered, counters: verbose, interfaces: verbose });
+
+/** True of a search behind a listing that finds the line of every chain (`grep -E 'Chain|DROP'`): one for `Chain FORWARD` would put rules of others below that. */
+function keepsChainLines(pipe: string): boolean {
+  const [program = "", ...rest] = pipe.split(" ");
+  if (!/^[ef]?grep$/.test(program) || rest.some((word) => word === "|" || /^-\w{0,3}[vocABC]/.test(word))) return false;
+  const patterns = rest.filter((word) => !word.startsWith("-"));
+  // `Chain FORWARD` is two words here
+  return patterns.some((pattern, i) => {
+    const parts = pattern.split(/\\?\|/);
+    const last = i < patterns.length - 1 && rest.every((word) => word !== "-e") ? parts.slice(0, -1) : parts;
+    return last.some((part) => /^\(?\^?Chain\)?$/.test(part));
+  });
+}
 
 const COUNTERS = String.raw`^(?:\s{0,9}\d{1,15}[KMGT]?\s{1,9}){0,3}`;
 const MASQUERADE = new RegExp(`${COUNTERS}(?:MASQUERADE|SNAT)\\s`);

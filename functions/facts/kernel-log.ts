@@ -85,6 +85,9 @@ const STAMP = /^.{1,80}?\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z
 const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
 // " 10:00:01 up 212 days,  3:41,  1 user,  load average: …", "up 5 min", "up 1 day, 12 min", "up  2:11"
 const UP = /^\d{1,2}:\d\d(?::\d\d)?(?: [AP]M)?\s+up\s+(?:(\d{1,6}) days?,\s*)?(?:(\d{1,2}):(\d\d)|(\d{1,2}) min)?(?:,|\s)/;
+// "up 12 minutes", "up 41 weeks, 3 days, 2 hours, 14 minutes" (`uptime -p`)
+const PRETTY = /^up (?:\d{1,4} (?:decade|year|week|day|hour|minute)s?(?:, |$)){1,6}$/;
+const SECONDS_OF: Readonly<Record<string, number>> = { decade: 315_360_000, year: 31_536_000, week: 604_800, day: 86_400, hour: 3600, minute: 60 };
 const UPTIME = /^(\d{1,12}(?:\.\d{1,6})?) \d{1,15}(?:\.\d{1,6})?$/;
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
@@ -103,7 +106,8 @@ export const kernelLog = defineFact({
     const [program, ...rest] = argv;
     if (program === "cat" && rest.length === 1 && rest[0] === "/proc/uptime") return { format: "uptime", complete: true, scope: "uptime", rank: 1 };
     // to the minute
-    if (program === "uptime" && rest.length === 0) return { format: "uptime", complete: true, scope: "uptime", rank: 0 };
+    if (program === "uptime" && rest.every((word) => word === "-p" || word === "--pretty"))
+      return { format: "uptime", complete: true, scope: "uptime", rank: 0 };
     if (program === "dmesg") {
       if (rest.some((word) => /^(?:-[cCDEnV]|--(?:clear|read-clear|console-|version))/.test(word))) return undefined;
       if (rest.some((word) => /^(?:-[a-zA-Z]{0,8}J[a-zA-Z]{0,8}|--json)$/.test(word))) return { format: "json", complete: true, scope: "", rank: 4 };
@@ -237,7 +241,9 @@ const isBare = (row: Draft): boolean => row.time === undefined && row.seconds ==
 const NARROWEST = 70;
 
 /** Seconds since boot as `uptime` tells them, to the minute; undefined if the line is no such answer. */
-function upFor(content: string): number | undefined {
+export function upFor(content: string): number | undefined {
+  if (PRETTY.test(content))
+    return [...content.matchAll(/(\d+) ([a-z]+?)s?(?:,|$)/g)].reduce((sum, [, count, unit = ""]) => sum + Number(count) * (SECONDS_OF[unit] ?? 0), 0);
   const up = UP.exec(content);
   if (up === null || (up[1] === undefined && up[2] === undefined && up[4] === undefined)) return undefined;
   const [days, hours, minutes] = [up[1], up[2], up[3] ?? up[4]].map((part) => Number(part ?? 0)) as [number, number, number];

@@ -77,7 +77,8 @@ export function unitOfPod(argv: readonly string[]): string {
   if (docker !== undefined) return unitOf(docker);
   if (/^[0-9a-f]{8,64}$/.test(name) || !/[a-z]/.test(name)) return "";
   // `crictl logs $(crictl ps -q --name kube-proxy)`
-  const named = name.startsWith("$") || name.startsWith("`") ? rest.map((word) => word.replace(/[^\w-]+$/, "")).find((word) => POD.test(word)) : name;
+  const inside = (word: string): string[] => word.split(" ").map((part) => part.replace(/[^\w-]+$/, ""));
+  const named = name.startsWith("$") || name.startsWith("`") ? rest.flatMap(inside).find((word) => POD.test(word)) : name;
   if (named === undefined) return "";
   const known = POD.exec(named)?.[1];
   // generated suffixes have no vowels

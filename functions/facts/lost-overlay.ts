@@ -6,6 +6,7 @@ import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
+import type { RouteAnswer } from "./route-answer.ts";
 
 /**
  * VXLAN devices that the CNI's agent misses and that are not there: somebody deleted them, or they could not be made.
@@ -31,9 +32,11 @@ const Lost = z.object({
 const Off = z.object({ line: z.int(), interface: z.string() });
 /** Of flannel, about a device of `off`: `failed to add vxlanRoute (10.244.1.0/24 -> 10.244.1.0): network is down`. */
 const Complaint = z.object({ line: z.int(), message: z.string() });
+/** `ip route get` for a pod of another node, which leaves by the way of everything else: flannel's device is off, and nothing took over. */
+const Astray = z.object({ line: z.int(), interface: z.string(), destination: z.string() });
 /** A bridge of pods without a device of flannel's or another CNI's: whether flannel needs one was not seen. */
 const Open = z.object({ line: z.int(), interface: z.string() });
-const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), complaints: z.array(Complaint), open: z.array(Open) });
+const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), complaints: z.array(Complaint), astray: z.array(Astray), open: z.array(Open) });
 type Lost = z.infer<typeof Lost>;
 type Off = z.infer<typeof Off>;
 
@@ -44,6 +47,7 @@ interface Sources {
   readonly route?: { rows: readonly Route[] };
   readonly "flannel-env"?: { rows: readonly (Row & { network?: string; subnet?: string; mtu?: number })[] };
   readonly process?: { rows: readonly { command: string; defunct: boolean }[] };
+  readonly "route-answer"?: { rows: readonly RouteAnswer[] };
 }
 
 /** What agents say while they want the device. Felix says the milder "Link not found" too where no node needs the tunnel. */
@@ -56,8 +60,8 @@ const FELIX = /Failed to get interface; it's down\/gone\..{0,60}ifaceName="?vxla
 export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
   id: "lost-overlay",
   title: "VXLAN devices that the CNI's agent misses",
-  from: ["link", "agent-log", "absent-device", "route", "flannel-env", "process"],
-  optional: ["agent-log", "absent-device", "route", "flannel-env", "process"],
+  from: ["link", "agent-log", "absent-device", "route", "flannel-env", "process", "route-answer"],
+  optional: ["agent-log", "absent-device", "route", "flannel-env", "process", "route-answer"],
   schema: LostOverlays,
   derive(values: Sources, whole) {
     const links = values.link?.rows ?? [];
@@ -86,11 +90,14 @@ export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
       });
     }
     const others = links.some((row) => OTHERS.test(row.interface));
-    const off = values.process !== undefined || others || !whole.has("link") ? [] : links.filter((row) => !row.up && TUNNEL_OF_FLANNEL.test(row.interface));
+    const down = values.process !== undefined || others ? [] : links.filter((row) => !row.up && TUNNEL_OF_FLANNEL.test(row.interface));
+    const astray = refused.length > 0 ? [] : down.flatMap((row) => astrayOf(row, values));
+    const off = whole.has("link") || astray.length > 0 ? down : [];
     return {
       rows: rows.length > 0 ? rows : [...unnoticed(values, whole), ...notFound(values, whole)].slice(0, 1),
       off: refused.length > 0 ? refused : off.map((row) => ({ ...placed(row), interface: row.interface })),
       complaints,
+      astray,
       open: openOf(values, whole),
     };
   },
@@ -169,6 +176,21 @@ function notFound({ route, "flannel-env": envs, "absent-device": absent }: Sourc
   });
   const bridged = inside.length > 0 && inside.every((row) => row.interface === "cni0" && row.gateway === undefined);
   return bridged ? [{ ...placed(asked), interface: asked.interface, message: "", seen: "asked" }] : [];
+}
+
+/** flannel noted the size of its device for pods, and the kernel sends what is for a pod of another node to a gateway on a card. */
+function astrayOf(device: Link, { "flannel-env": envs, "route-answer": answers }: Sources): z.infer<typeof Astray>[] {
+  const { network, subnet, mtu } = envs?.rows[0] ?? {};
+  const pods = rangeOf(network ?? "");
+  const own = rangeOf(subnet ?? "");
+  if (pods === undefined || own === undefined || mtu === undefined || device.mtu !== mtu || !TUNNELLED.has(mtu)) return [];
+  const answer = (answers?.rows ?? []).find((row) => {
+    const to = row.from === undefined && row.gateway !== undefined ? rangeOf(row.destination) : undefined;
+    return (
+      to !== undefined && overlap(to, pods) === "inside" && overlap(to, own) === "apart" && !OTHERS.test(row.interface) && !row.interface.startsWith("flannel")
+    );
+  });
+  return answer === undefined ? [] : [{ ...placed(answer), interface: answer.interface, destination: answer.destination }];
 }
 
 /** The node has pods of Calico's, and no way at all to those of other nodes: with routes over the network below nothing is missing. */

@@ -61,6 +61,8 @@ const Ladder = z.object({
   lost: z.int(),
   /** Of the largest one that was answered. */
   passed: z.int(),
+  /** True if of the pings only the answers were counted: somebody may have said what is too large, and whoever listens sends less. */
+  unheard: z.boolean().optional(),
 });
 const MtuConflict = z.object({
   drops: z.array(Dropped),
@@ -80,7 +82,7 @@ interface Sources {
   readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
   readonly ping?: { rows: readonly PingRun[] };
 }
-type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number; errors?: number };
+type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number; errors?: number; counted?: true };
 
 const OVER_MTU = /(?:^|\s)(\S{1,15}): dropped over-mtu packet: (\d{1,6}) > (\d{1,6})/;
 /** Tunnels that CNIs name alike everywhere, for listings without -d. Cilium's and OVS's take the size from each route. */
@@ -170,7 +172,11 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: b
     // what nobody may cut left the node, by an interface that was not shown
     const left = !allLinks && lost.whole && size <= ETHERNET;
     const sendable = left || !sized ? size <= ETHERNET : links.some((row) => row.interface !== "lo" && (row.mtu ?? 0) >= size);
-    if (sendable && size > 600) found.push({ ...placed(lost), target, lost: size, passed: passed + headers });
+    const counted = silent.some((run) => run.counted === true);
+    // then it must be seen that the pods may send as much: what is larger than their own MTU never left them
+    if (counted && (!sized || links.some((row) => isPodInterface(row.interface, links) && (row.mtu ?? 0) < size))) continue;
+    const unheard = counted ? { unheard: true as const } : {};
+    if (sendable && size > 600) found.push({ ...placed(lost), target, lost: size, passed: passed + headers, ...unheard });
   }
   return found;
 }

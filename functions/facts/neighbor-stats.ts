@@ -2,7 +2,7 @@ import { z } from "zod";
 import { optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { counterOf, growth, samples } from "./sampled.ts";
+import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
 
 /**
  * Counters of the neighbour tables (ARP, NDP), summed over CPUs. The tables' limits and these numbers are the machine's: all network namespaces share them.
@@ -123,7 +123,7 @@ export const neighborStats = defineFact({
         // the names are written over several lines
         bars = !named && bars.length === cells.length ? bars.map((name, i) => name + (cells[i] ?? "")) : cells;
         named = false;
-      } else if (!isPrompt(raw)) unparsed.add(line, raw);
+      } else if (!isPrompt(raw) && !isTimeLine(raw)) unparsed.add(line, raw);
     }
     // `cat FILE; sleep 10; cat FILE`: one file, and its table several times
     const [first, ...later] = families.length === 1 && view.format === "proc" ? rows : [];

@@ -273,6 +273,11 @@ function readBondShow(text: string, argv: readonly string[], value: Ovs, unparse
     const active = BOND_ACTIVE.exec(content);
     const lacp = BOND_LACP.exec(content)?.[1];
     const row = BOND_MEMBER.exec(content);
+    // `| grep slave` takes the heading away
+    if (bond === undefined && row !== null) {
+      bond = { line, name: argv[at + 1] ?? UNNAMED };
+      value.bonds.push(bond);
+    }
     if (bond === undefined) {
       if (!NO_BOND.test(content) && !isPromptLine(content)) unparsed.add(line, raw);
     } else if (mode !== undefined) bond.mode = mode;

@@ -26,6 +26,8 @@ const Run = z.object({
   errors: z.int().optional(),
   /** Lines "Destination Host Unreachable", where there were some: whoever is next to the target got no answer to ARP. */
   unreachable: z.int().optional(),
+  /** True if only the count of answers was kept (`| grep -o '[0-9]* received'`): whether somebody said why there were none is not known. */
+  counted: z.boolean().optional(),
 });
 const Runs = z.object({ rows: z.array(Run) });
 type Run = z.infer<typeof Run>;
@@ -46,6 +48,26 @@ function asked(argv: readonly string[]): { target: string; size: number } | unde
   const target = argv.findLast((word, i) => i > 0 && addressFamily(word) !== undefined && argv[i - 1] !== "-I");
   const size = /^-s(\d{1,5})$/.exec(argv.find((word) => /^-s\d/.test(word)) ?? `-s${argv[argv.indexOf("-s") + 1]}`)?.[1];
   return target === undefined || (argv.includes("-s") && size === undefined) ? undefined : { target, size: Number(size ?? 56) };
+}
+
+/** What a search left of the result: `0 received`, `100% packet loss`. */
+const COUNTED = /^(?:(\d{1,9}) (?:packets )?received|(\d{1,3}(?:\.\d{1,6})?)% packet loss),?$/;
+
+/** A run of which only that is known. Undefined where the command does not tell the rest. */
+function countedRun(line: number, text: string, argv: readonly string[], whole: boolean): Run | undefined {
+  const [, received, loss] = COUNTED.exec(text) ?? [];
+  const sent = Number(/(?:^| )-c ?(\d{1,4})(?: |$)/.exec(argv.join(" "))?.[1] ?? 0);
+  const run = received === undefined && loss === undefined ? undefined : asked(argv);
+  if (run === undefined || sent === 0) return undefined;
+  return {
+    ...run,
+    line,
+    whole,
+    tooLarge: 0,
+    sent,
+    received: received === undefined ? Math.round(sent * (1 - Number(loss) / 100)) : Number(received),
+    counted: true,
+  };
 }
 
 /** What a loop over sizes says before each ping: `== 1372`, `--- size 1372 ---`, `1372:`. */
@@ -79,6 +101,10 @@ export const ping = defineFact({
         const run = current ?? { ...(asked(argv) as { target: string; size: number }), line, whole: view.format === "whole", tooLarge: 0 };
         rows.push({ ...run, sent: Number(result[1]), received: Number(result[2]), ...errors });
         current = undefined;
+      } else if (current === undefined && COUNTED.test(bare)) {
+        const run = countedRun(line, bare, argv, view.format === "whole");
+        if (run === undefined) unparsed.add(line, content);
+        else rows.push(run);
       } else if (TOO_LARGE.test(bare)) {
         if (current !== undefined) current.tooLarge++;
       } else if (UNREACHABLE.test(bare)) {

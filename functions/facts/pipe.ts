@@ -58,7 +58,7 @@ export const withoutLineNumbers = (text: string, pipe: string, argv: readonly st
     : text;
 
 const TAKES_PARTS =
-  /(?:^|\| )(?:g?awk (?:-F ?\S{1,8} )?\{ ?print \$[1-9]|[ef]?grep (?:-(?!-? |e )\S{1,8} ){0,4}?-[a-zA-Z]{0,6}o|cut (?:(?:-d ?|--delimiter=).{0,3}? )?(?:-f ?|--fields=)(?:\d{1,4}[-,]){0,20}\d{1,4}(?= |$))/;
+  /(?:^|\| )(?:g?awk (?:-F ?\S{1,8} )?(?:\/[^/|]{1,80}\/ ?|NR ?>=? ?\d{1,2} ?)?\{ ?print \$[1-9]|[ef]?grep (?:-(?!-? |e )\S{1,8} ){0,4}?-[a-zA-Z]{0,6}o|cut (?:(?:-d ?|--delimiter=).{0,3}? )?(?:-f ?|--fields=)(?:\d{1,4}[-,]){0,20}\d{1,4}(?= |$))/;
 const WIDTH = /(?:^|\| )cut (?:-[cb] ?|--(?:characters|bytes)=)1?-(\d{1,4})(?= |$)/;
 
 /** True if only some columns of each line came through, so that different lines may look alike: `| cut -d' ' -f1-4`, `| awk '{print $2}'`, `| grep -o …`. What `cut -f2-` leaves goes to the end. */

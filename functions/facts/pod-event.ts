@@ -26,6 +26,8 @@ const Event = z.object({
   /** "pod/cart-0"; of `get events` only. */
   object: z.string().optional(),
   message: z.string(),
+  /** Of warnings: a container of the same pod was started after this was last seen, so the pod has got over it. */
+  startedSince: z.boolean().optional(),
 });
 const PodEvents = z.object({ rows: z.array(Event) });
 type Event = z.infer<typeof Event>;
@@ -136,7 +138,7 @@ export const podEvent = defineFact({
     // it ends with the events, or says that there are none
     const printed = text.trimEnd().split("\n");
     if (view.format === "describe" && rows.length === 0 && /^Name:/m.test(text) && !/^Events:/m.test(text)) unparsed.add(printed.length, printed.at(-1) ?? "");
-    return unparsed.with({ rows });
+    return unparsed.with({ rows: withStarted(rows) });
   },
 });
 
@@ -194,6 +196,27 @@ function goesOn(printed: readonly string[], line: number): string {
   for (let i = line; i < printed.length && rest.length < 4000 && (printed[i] ?? "").trim() !== "" && width(printed[i] as string) > own; i++)
     rest += ` ${(printed[i] as string).trim()}`;
   return rest;
+}
+
+/** Lines that the events of one described pod take up, at the most. */
+const TABLE = 20;
+
+/** Marks the warnings of pods of which a container was started later. The events of a described pod do not name it: there the next start in the same table counts. */
+function withStarted(rows: readonly Event[]): Event[] {
+  const youngest = new Map<string, number>();
+  for (const { reason, object, age } of rows)
+    if (reason === "Started" && object !== undefined && age !== undefined)
+      youngest.set(object, Math.min(age, youngest.get(object) ?? Number.POSITIVE_INFINITY));
+  let next: Event | undefined;
+  return rows
+    .toReversed()
+    .map((row) => {
+      if (row.reason === "Started" && row.object === undefined) next = row;
+      if (row.type !== "Warning" || row.age === undefined) return row;
+      const started = row.object === undefined ? (next !== undefined && next.line <= row.line + TABLE ? next.age : undefined) : youngest.get(row.object);
+      return started !== undefined && started < row.age ? { ...row, startedSince: true } : row;
+    })
+    .toReversed();
 }
 
 function fromLog(input: Input) {

@@ -6,8 +6,10 @@ import { networkBits, prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
+import type { PodAddress } from "./pod-address.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
+import type { RouteAnswer } from "./route-answer.ts";
 import type { WorkloadEndpoint } from "./workload-endpoint.ts";
 
 /**
@@ -30,7 +32,7 @@ const PodRoute = z.object({
   linkDown: z.boolean(),
   /** The device of another route for the same address in the same table; at least one of the two leads to a pod's device. */
   rival: z.string().optional(),
-  /** Nobody answers for the address on the route's device, and somebody does on this pod's device; or Calico says that the pod is on this one. */
+  /** Nobody answers for the address on the route's device, and somebody does on this pod's device; or Calico, or the pod itself by the number of its other end, says that the pod is on this one. */
   livesOn: z.string().optional(),
   /** The route's device is dead, and this one of the same CNI lives and is the only one to which no route leads. */
   heir: z.string().optional(),
@@ -47,7 +49,7 @@ const PodInterface = z.object({
   rival: z.string().optional(),
   rivalAddress: z.string().optional(),
 });
-/** What is behind `livesOn` and `rival`: neighbour entries, answers to arping, whose state is "ANSWERED", and what Calico says in the cluster: "ENDPOINT". */
+/** What is behind `livesOn` and `rival`: neighbour entries, answers to arping, whose state is "ANSWERED", and what Calico says in the cluster, or the pod shows of its interface: "ENDPOINT". */
 const PodNeighbor = z.object({ line: z.int(), address: z.string(), interface: z.string(), state: z.string() });
 /** An event of a pod: its plugin could not connect it because its route is there already. */
 const Refusal = z.object({
@@ -104,6 +106,8 @@ interface Sources {
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly fdb?: { rows: readonly (Fdb["rows"][number] & Row)[] };
   readonly "workload-endpoint"?: { rows: readonly (WorkloadEndpoint & Row)[] };
+  readonly "pod-address"?: { rows: readonly (PodAddress & Row)[] };
+  readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
   readonly "cluster-pod"?: {
     rows: readonly (Row & { name: string; status: string; address?: string; node?: string; own?: boolean; alike?: boolean; age?: number })[];
     listings: readonly Row[];
@@ -113,10 +117,10 @@ interface Sources {
 export const podPath = defineDerivedFact<PodPath>({
   id: "pod-path",
   title: "Host routes and host-side devices of the node's pods",
-  from: ["route", "link", "neighbor", "pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint"],
+  from: ["route", "link", "neighbor", "pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint", "pod-address", "route-answer"],
   // what is wrong stands in the tables; these only tell more of it
-  optional: ["pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint"],
-  inPart: ["arping", "fdb", "workload-endpoint"],
+  optional: ["pod-event", "cluster-pod", "arping", "fdb", "workload-endpoint", "pod-address", "route-answer"],
+  inPart: ["arping", "fdb", "workload-endpoint", "pod-address", "route-answer"],
   schema: PodPath,
   // all pods of this node were listed: what is missing are those of others
   enough(values, whole) {
@@ -163,10 +167,14 @@ export const podPath = defineDerivedFact<PodPath>({
 });
 
 /** The routes to single addresses that lead to pods, or away from one that answers here, with the neighbours that tell so. */
-function addRoutes({ route, link, "workload-endpoint": workloads }: Sources, entries: ReadonlyMap<string, readonly (Neighbor & Row)[]>, result: PodPath): void {
+function addRoutes(sources: Sources, entries: ReadonlyMap<string, readonly (Neighbor & Row)[]>, result: PodPath): void {
+  const { route, link, "workload-endpoint": workloads, "pod-address": pods, "route-answer": answers } = sources;
   const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
-  const hosts = Map.groupBy((route?.rows ?? []).filter(isHostRoute), (row) => `${row.table} ${row.prefix}`);
-  const endpoints = Map.groupBy(workloads?.rows ?? [], (row) => row.address);
+  const listed = (route?.rows ?? []).filter(isHostRoute);
+  const known = new Set(listed.map(({ prefix }) => prefix));
+  const asked = (answers?.rows ?? []).filter(isToPod).map(asHostRoute);
+  const hosts = Map.groupBy([...listed, ...asked.filter(({ prefix }) => !known.has(prefix))], (row) => `${row.table} ${row.prefix}`);
+  const endpoints = Map.groupBy([...(workloads?.rows ?? []), ...endpointsOf(pods?.rows ?? [], link?.rows ?? [])], (row) => row.address);
   for (const rows of hosts.values()) {
     const anyLocal = rows.some((row) => POD_DEVICE.test(row.interface));
     for (const row of rows) {
@@ -179,7 +187,8 @@ function addRoutes({ route, link, "workload-endpoint": workloads }: Sources, ent
       const living = here.find((entry) => entry.interface !== name && POD_DEVICE.test(entry.interface) && answered(entry));
       // one pod alone has the address, and its device is here and lives
       const [endpoint, ...more] = endpoints.get(address) ?? [];
-      const told = more.length === 0 && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
+      const agreed = more.every((other) => other.interface === endpoint?.interface);
+      const told = agreed && local && row.gateway === undefined && endpoint?.own !== false && endpoint?.interface !== name ? endpoint : undefined;
       const toldOn = told !== undefined && links.get(told.interface)?.carrier === true ? told : undefined;
       const answersOn = silent && living !== undefined && links.get(living.interface)?.carrier !== false ? living.interface : undefined;
       const livesOn = answersOn ?? toldOn?.interface;
@@ -200,6 +209,27 @@ function addRoutes({ route, link, "workload-endpoint": workloads }: Sources, ent
       else if (toldOn !== undefined) result.neighbors.push({ ...placed(toldOn), address, interface: toldOn.interface, state: "ENDPOINT" });
     }
   }
+}
+
+/** `ip route get ADDRESS` that ends at a pod's device was answered by the route to that pod: CNIs have no other ones there. */
+const isToPod = (row: RouteAnswer): boolean =>
+  POD_DEVICE.test(row.interface) && row.gateway === undefined && row.from === undefined && row.inputInterface === undefined && row.table === "main";
+const asHostRoute = (row: RouteAnswer & Row): Row & Pick<Route, "prefix" | "table" | "flags" | "gateway"> & { interface: string } => ({
+  ...placed(row),
+  prefix: `${row.destination}/${row.family === "ipv4" ? 32 : 128}`,
+  interface: row.interface,
+  table: row.table,
+  flags: [],
+});
+
+/** Where pods are that show their own interface (`2: eth0@if58:`): the device of that number, if it says the same of its other end (`58: cali…@if2:`). */
+function endpointsOf(pods: readonly (PodAddress & Row)[], links: readonly (Link & Row)[]): (Row & Pick<WorkloadEndpoint, "address" | "interface" | "own">)[] {
+  const byIndex = new Map(links.map((row) => [row.index, row]));
+  return pods.flatMap((pod) => {
+    const device = pod.peerIndex === undefined ? undefined : byIndex.get(pod.peerIndex);
+    if (device === undefined || !POD_DEVICE.test(device.interface) || device.peer !== `if${pod.index}`) return [];
+    return [{ ...placed(pod), address: pod.address, interface: device.interface }];
+  });
 }
 
 /** Of one address, on a device; fe80::/64 and the like are on every one. */

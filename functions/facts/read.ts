@@ -6,6 +6,7 @@ import { toldByDate, zoneTold } from "./date-output.ts";
 import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View } from "./fact.ts";
 import { mergeParts } from "./fact.ts";
+import { farApart } from "./far-apart.ts";
 import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
@@ -73,6 +74,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   const neighbours = new Set([...ofNeighbours(capture), ...ofOtherPods(capture)]);
   const withName = containerNames(capture);
   const ownLines = withoutOtherPods(capture);
+  const far = farApart(capture.outputs);
   // what is pasted from a thread is an output or two
   const timed = capture.startedAt !== undefined && (capture.outputs.length >= COLLECTED || saysWhen(capture.outputs, capture.startedAt));
   const zone = zoneTold(capture.outputs, capture.startedAt) ?? zoneOf(capture.startedAt);
@@ -93,6 +95,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       if (view === undefined) continue;
       recognized = true;
       if (wanted !== undefined && !wanted.has(fact.id)) continue;
+      if (far.has(index) && (fact.counters === true || fact.commands.some(({ samples }) => samples === 2))) continue;
       const silent = output.text.trim() === "" && isHushed(output.command);
       const whole = view.complete && !silent && (!line.filtered || cutsNothing(pipe, output.text) || (fact.log === "newest" && keepsNewest(pipe)));
       const candidate = readOutput(

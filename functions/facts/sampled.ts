@@ -46,7 +46,8 @@ export function growth(before: number | undefined, after: number): number | unde
 
 /** What `date` and `watch` print above each answer of a loop. */
 export const isTimeLine = (line: string): boolean => TIME.test(line.trim());
-const TIME = /^(?:\d{9,10}(?:\.\d{1,9})?|[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{5,8}(?: [AP]M)? [\w+-]{1,6} \d{4}|Every [\d.,]{1,8}s: .{1,200})$/;
+const TIME =
+  /^(?:\d{9,10}(?:\.\d{1,9})?|[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{5,8}(?: [AP]M)? [\w+-]{1,6} \d{4}|(?:\d{4}-\d\d-\d\d[T ])?\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M|Z|[+-]\d\d:?\d\d)?|Every [\d.,]{1,8}s: .{1,200})$/;
 
 /** Counters have 64 bits; beyond 2^53 they are cut to that. */
 export const counterOf = (digits: string): number => Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number(digits), Number.MAX_SAFE_INTEGER));

@@ -93,7 +93,7 @@ interface Sources {
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[]; searches: readonly { text: string }[] };
   readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
-  readonly "cluster-node"?: { rows: readonly (Row & { name: string; internalAddress?: string })[] };
+  readonly "cluster-node"?: { rows: readonly (Row & { name: string; internalAddress?: string; own?: true })[] };
   readonly "cluster-service"?: {
     addresses: readonly (Row & { name: string; address: string; external?: boolean })[];
     endpoints: readonly (Row & { name: string; namespace?: string; address: string; more?: boolean })[];
@@ -386,7 +386,8 @@ function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly
   const add = (row: Row, address: string | undefined, by: Proof["by"]): void => {
     if (address !== undefined && taken.has(address)) proofs.push({ ...placed(row), address, by });
   };
-  for (const row of sources["cluster-node"]?.rows ?? []) add(row, row.internalAddress, "node");
+  // of kube-ipvs0 alone it is not seen which addresses are the node's own, too
+  for (const row of sources["cluster-node"]?.rows ?? []) if (row.own !== true) add(row, row.internalAddress, "node");
   for (const row of sources.route?.rows ?? []) if (row.interface !== INTERFACE) add(row, row.gateway, "gateway");
   for (const row of sources.fdb?.rows ?? []) add(row, row.destination, "vtep");
   // a pod with hostNetwork has the node's address: nothing is foreign as long as not all of the node's own addresses were seen

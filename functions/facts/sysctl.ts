@@ -410,11 +410,12 @@ const isDocker = (argv: readonly string[]): boolean =>
   (argv[0] === "docker" && (["info", "run", "create"].includes(argv[1] ?? "") || (argv[1] === "system" && argv[2] === "info")));
 
 const isNetconf = (argv: readonly string[]): boolean => {
-  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46jps]|stats|json|pretty)$/.test(word));
+  const [object = "", verb = "show"] = argv.slice(1).filter((word) => !/^-(?:[46jps]|stats|json|pretty|o(?:n(?:e(?:line)?)?)?)$/.test(word));
   return argv[0] === "ip" && /^netc(?:o(?:nf?)?)?$/.test(object) && /^(?:s|sh|sho|show|l|li|lis|list|dev)$/.test(verb);
 };
-// before iproute2 4.17: "ipv4 dev eth0 forwarding on …"
-const NETCONF_LINE = /^(?:inet|ipv4?(?=6? (?:dev|all|default) ))(6?) (?:dev )?(\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)\s{0,4}){1,12})$/;
+// before iproute2 4.17: "ipv4 dev eth0 forwarding on …". `cut -c1-60` takes the end of the line away
+const NETCONF_LINE =
+  /^(?:inet|ipv4?(?=6? (?:dev|all|default) ))(6?) (?:dev )?(\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)(?:\s{1,4}|$)){1,12}(?:[a-z_]{1,40}(?: [a-z]{0,5})?)?)$/;
 const SWITCHES: Readonly<Record<string, string>> = { off: "0", on: "1", strict: "1", loose: "2" };
 
 /** `inet eth1 forwarding on rp_filter strict mc_forwarding off …`: the switches of each interface. What else it tells has other names, or is no setting. */
@@ -427,8 +428,10 @@ function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
       if (!isPromptLine(content)) unparsed.add(line, content);
       continue;
     }
-    for (const [, key, value = ""] of rest.matchAll(/(?<![a-z_])(forwarding|rp_filter) (\w{2,6})(?=\s|$)/g))
-      rows.push({ line, key: `net.ipv${six === "" ? 4 : 6}.conf.${name.replaceAll(".", "/")}.${key}`, value: SWITCHES[value] ?? value });
+    for (const [, key, word = ""] of rest.matchAll(/(?<![a-z_])(forwarding|rp_filter) (\w{2,6})(?=\s|$)/g)) {
+      const value = SWITCHES[word];
+      if (value !== undefined) rows.push({ line, key: `net.ipv${six === "" ? 4 : 6}.conf.${name.replaceAll(".", "/")}.${key}`, value });
+    }
   }
   return unparsed.with({ rows, absent: [], prefixes: [] });
 }
