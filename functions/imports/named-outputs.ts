@@ -1,6 +1,6 @@
-import { commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
+import { asksNetwork, commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
-import { printsNothing } from "../facts/several-commands.ts";
+import { commandsOf, printsNothing } from "../facts/several-commands.ts";
 import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isCommand, isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
@@ -97,8 +97,8 @@ class Reader implements Named {
   private folder: string | undefined;
   /** Whether such lines stood right above. */
   private noted = false;
-  /** How deep in shells; true: of another namespace. */
-  private readonly shells: boolean[] = [];
+  /** The shells that were opened and not left, and what of them is the node's. */
+  private readonly shells: Shell[] = [];
 
   constructor(blocks: Blocks, meant: string | undefined) {
     this.blocks = blocks;
@@ -179,10 +179,13 @@ class Reader implements Named {
     // another shell begins in another folder
     if (typed === "exit" || typed === "logout" || SHELL.test(typed)) this.folder = undefined;
     const where = folder === undefined || inFolder(typed, folder) === typed ? typed : `cd ${folder} && ${typed}`;
+    const shell = this.shells.at(-1) ?? "node";
     if (typed === "exit" || typed === "logout") this.shells.pop();
-    else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
-      this.shells.push(commandLine(typed).foreign || (!OF_NODE.test(typed) && /^(?:kubectl|docker|crictl|podman|nerdctl)\s+exec\b|\bnetns exec\b/.test(typed)));
-    else this.open = { command: this.shells.includes(true) ? inPod(where) : this.inside(where), from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
+    else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed)) this.shells.push(shellOf(typed, shell));
+    else {
+      const command = shell === "node" ? this.inside(where) : inShell(where, shell);
+      this.open = { command, from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
+    }
   }
 
   /** True if between a command and the line at this index stands nothing, or only that its output follows. */
@@ -250,7 +253,9 @@ class Reader implements Named {
     const { lines, block } = this.blocks;
     const isPrompt = (i: number): boolean => block[i] === block[end] && (isPromptLine(lines[i] ?? "") || PROMPT.test(lines[i] ?? ""));
     return (
-      (searchOf(command) !== undefined || FILE_SEARCH.test(command) || SOME_ROUTES.test(command)) && isPrompt(end) && (!isPrompt(end - 2) || !isPrompt(end + 1))
+      (searchOf(command) !== undefined || FILE_SEARCH.test(command) || SOME_ROUTES.test(command) || OF_CGROUP.test(command)) &&
+      isPrompt(end) &&
+      (!isPrompt(end - 2) || !isPrompt(end + 1))
     );
   }
 }
@@ -263,9 +268,38 @@ const FILE_SEARCH = /^(?:sudo )?[ef]?grep (?:-[EFinw]{1,5} )?["']?[\w.-]{2,60}["
 /** `ip route show default`, `ip -4 route show table 110`: what they ask for may not be there, and then they print nothing. */
 const SOME_ROUTES = /^(?:sudo )?ip (?:-[46] )?r(?:o(?:ute?)?)? (?:(?:sh|show|l|ls|list) )?(?:default|table \S{1,40})$/;
 
+/** `bpftool cgroup show /sys/fs/cgroup effective`: it prints nothing where the cgroup has no program. */
+const OF_CGROUP = /^(?:sudo )?bpftool (?:-f )?c(?:group)? (?:show|list) \/[\w./-]{1,200}(?: effective)?$/;
+
+/** From a container to the node: `chroot /host`, `nsenter -t 1 -a bash`. Who has the node's files or processes there was given its network, too. */
+const OF_HOST = /^(?:sudo )?(?:chroot \/(?:host|rootfs|hostfs|hostroot)\b|nsenter (?:\S{1,40} ){0,6}?(?:-t ?|--target[ =])1\s)/;
+
+/** Of a shell: all of it is the node's, its network alone (a pod of the host network), or nothing. */
+type Shell = "node" | "network" | "none";
+
+/** What is the node's of a shell that is opened in another one. Where what runs in the container is not told apart, nothing is. */
+function shellOf(typed: string, around: Shell): Shell {
+  if (OF_HOST.test(typed)) return "node";
+  const { argv, foreign } = commandLine(typed);
+  const contained = !OF_NODE.test(typed) && /^(?:sudo )?(?:kubectl|k|docker|crictl|podman|nerdctl)\s.{0,200}?\bexec\b|\bnetns exec\b/.test(typed);
+  if (foreign || (contained && !SHELL.test(argv[0] ?? ""))) return "none";
+  return contained && around === "node" && !/ (?:chroot|nsenter) /.test(typed) ? "network" : around;
+}
+
+/** A command as it was typed in such a shell. */
+function inShell(line: string, shell: "network" | "none"): string {
+  const commands = commandsOf(line);
+  const isOfNode = (command: string): boolean => shell === "network" && asksNetwork(commandLine(command).argv);
+  return commands.every(isOfNode) ? line : commands.map((command) => (isOfNode(command) ? command : inPod(command))).join("; ");
+}
+
 /** A command that another network namespace than the node's answered. */
-export const inPod = (command: string): string =>
-  commandLine(command).foreign || isLog(command) || /^(?:kubectl|oc|crictl|docker) /.test(command) ? command : `nsenter -t 0 -n ${command}`;
+export function inPod(line: string): string {
+  const here = (command: string): string =>
+    commandLine(command).foreign || isLog(command) || /^(?:kubectl|oc|crictl|docker) /.test(command) ? command : `nsenter -t 0 -n ${command}`;
+  // of several on one line each
+  return commandsOf(line).map(here).join("; ");
+}
 
 /** `node1# ip rule`, `node1> ip rule`: a word and a sign are a prompt only in front of a command of ours. */
 function hostPrompt(line: string): RegExpExecArray | null {

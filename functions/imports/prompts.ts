@@ -1,13 +1,13 @@
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { isWindowWidth } from "../facts/unwrap.ts";
-import { isKnown } from "./bundle.ts";
+import { isCommand, isKnown } from "./bundle.ts";
 import { logSignOf } from "./log-lines.ts";
 import { isProse } from "./prose.ts";
 import { signOf } from "./unnamed-outputs.ts";
 
 /**
  * Prompts that people adorn, as plain ones, so that the rest needs to know few: a clock or a number in front or inside (`[14:12:31] root@node1:~# ip rule`,
- * `root@node1 [7] ~ # ip rule`), the two lines of Kali and its like (`┌──(root㉿node1)-[~]` above `└─# ip rule`), zsh (`node1% ip rule`). Whatever else somebody
+ * `root@node1 [7] ~ # ip rule`), the two lines of Kali and its like (`┌──(root㉿node1)-[~]` above `└─# ip rule`), zsh (`node1% ip rule`), netshoot's image (` node1  ~  ip rule`). Whatever else somebody
  * has there (a branch of git, a context of kubectl, PowerShell) is known by what stands behind it: the same words and a sign in front of several commands of ours.
  */
 
@@ -17,6 +17,8 @@ const COUNTED = /^([\w.-]{1,64}@[\w.-]{1,64}) \[\d{1,6}\] ([~/][^\s#$]{0,80}) ?(
 const UPPER = /^[┌╭]─{0,4}[([ ]{0,3}(?:[\w.-]{1,64}(?:@|㉿))?([\w.-]{1,64})?.{0,120}$/u;
 const LOWER = /^[└╰]─{0,4}[>❯➤○●λ➜]? ?([#$%]?)(?: |$)/u;
 const ZSH = /^([A-Za-z][\w.-]{0,63})% (?=[a-z/])/;
+/** The image for debugging has no sign in its prompt, but two blanks on both sides of the folder. */
+const NETSHOOT = /^ ?([A-Za-z0-9][\w.-]{0,62}) {2}([~/][\w./-]{0,80}) (?: (?=\S)|$)/;
 /** So many commands that netcheck knows must stand behind a host with nothing but `%`: `100% packet loss` has the sign, too. */
 const HABIT = 3;
 
@@ -24,11 +26,16 @@ const HABIT = 3;
 const SIGN = /➜[ \t]{1,3}(?:~[\w./-]{0,60}[ \t]|[\w.~/-]{1,60} git:\([^()\s]{1,60}\)[ \t])?[ \t]{0,3}|[#$%>❯➤»›λ✗✘○●][ \t]{0,3}/gu;
 /** Behind them nothing else than a command stands, not even once. */
 const OF_USER =
-  /^(?:\([^()\n]{1,60}\)|\[[^[\]\n]{1,60}\]|[^\w\s]|[ \t\d]){0,8}[\w.-]{1,64}@[\w.*<[-][^@\n]{0,160}[#$%>] ?$|^\([^()\n]{1,60}\) ?[#$%❯] ?$|^PS [^\n]{1,100}> ?$|^[A-Z]:\\[^\n]{0,100}> ?$/u;
+  /^(?:\([^()\n]{1,60}\)|\[[^[\]\n]{1,60}\]|[^\w\s]|[ \t\d]){0,8}[\w.-]{1,64}@[\w.*<[-][^@\n]{0,160}[#$%>] ?$|^\([^()\n]{1,60}\) ?[#$%❯] ?$|^~[\w./-]{0,80} ?[#$%❯➜λ»] ?$|^PS [^\n]{1,100}> ?$|^[A-Z]:\\[^\n]{0,100}> ?$/u;
 /** What a heading begins with, and the bare signs of prompts, are known elsewhere. */
-const BARE = /^(?!~ ?[#$%] ?$)[\s=#$%*+>~@:-]+$/;
+const BARE = /^(?!~ ?[#$%>] ?$)[\s=#$%*+>~@:-]+$/;
 /** Markup of a page. */
 const TAG = /<[^<>]{1,80}>[ \t]*$|`{3}/;
+/** Where a command has begun, a `$` is a variable's: `root@node1:~# for t in 2 3; do ip route show table $t; done`. */
+const IN_COMMAND = /["';]|\bdo |\| |&&/;
+/** What people type besides: beside one command that netcheck knows these tell a prompt, too. */
+const TYPED =
+  /^(?:(?:sudo|ssh|kubectl|oc|helm|docker|crictl|curl|wget|dig|nslookup|ping|nc|systemctl|journalctl|cat|grep|ls|cd|export|aws|az|gcloud) \S|for \w{1,40} in |while |date$|hostname$)/;
 /** A prompt of one sign: what it quotes has it in front of the next line as well. */
 const QUOTE = /^>{1,4} ?$/;
 /** More lines are not looked at; prompts stand in all parts of a text. */
@@ -51,20 +58,23 @@ function beginnings(line: string): string[] {
 
 /** The prompts of a text that are not plain. */
 function adorned(lines: readonly string[]): ReadonlySet<string> {
-  const commands = new Map<string, Set<string>>();
+  const commands = new Map<string, { known: boolean; all: Set<string> }>();
   let looked = 0;
   for (const [i, line] of lines.entries()) {
     if (line.length > 600 || looked > MOST || (isPromptLine(line) && isKnown(withoutPrompt(line)))) continue;
     const next = lines[i + 1] ?? "";
     for (const prompt of beginnings(line)) {
       const command = line.slice(prompt.length);
-      if (!/^[a-z/]/.test(command) || TAG.test(prompt) || (QUOTE.test(prompt) ? next.trim() === "" || next.startsWith(">") : BARE.test(prompt))) continue;
+      const isQuote = QUOTE.test(prompt) ? next.trim() === "" || next.startsWith(">") : BARE.test(prompt);
+      if (!/^[a-z/]/.test(command) || TAG.test(prompt) || IN_COMMAND.test(prompt) || isQuote) continue;
       looked++;
-      if (!isKnown(command) || isProse(command)) continue;
-      commands.set(kept(prompt), (commands.get(kept(prompt)) ?? new Set()).add(command));
+      const known = isKnown(command);
+      if (!(known || isCommand(command) || TYPED.test(command)) || isProse(command)) continue;
+      const found = commands.get(kept(prompt)) ?? { known, all: new Set() };
+      commands.set(kept(prompt), { known: found.known || known, all: found.all.add(command) });
     }
   }
-  return new Set([...commands].flatMap(([prompt, { size }]) => (size >= (OF_USER.test(prompt) ? 1 : 2) ? [prompt] : [])));
+  return new Set([...commands].flatMap(([prompt, { known, all }]) => (known && all.size >= (OF_USER.test(prompt) ? 1 : 2) ? [prompt] : [])));
 }
 
 /** The line with a plain prompt in the place of one of these; undefined if it has none. */
@@ -78,7 +88,8 @@ function plainOf(line: string, prompts: ReadonlySet<string>): string | undefined
 
 /** The lines with plain prompts; each stays at its place. Pure, linear. */
 export function plainPrompts(lines: readonly string[]): readonly string[] {
-  const hosts = zshHosts(lines);
+  const hosts = hostsOf(lines, ZSH, HABIT);
+  const images = hostsOf(lines, NETSHOOT, 1);
   const prompts = adorned(lines);
   let host = "";
   const plain = lines.map((line, i) => {
@@ -94,6 +105,8 @@ export function plainPrompts(lines: readonly string[]): readonly string[] {
       return `${host === "" ? "" : `root@${host}:~`}${below[1] === "$" ? "$" : "#"} ${line.slice(below[0].length)}`;
     const zsh = ZSH.exec(line)?.[1];
     if (zsh !== undefined && hosts.has(zsh)) return `${zsh}:~# ${line.slice(zsh.length + 2)}`;
+    const image = NETSHOOT.exec(line);
+    if (image !== null && images.has(image[1] ?? "")) return `root@${image[1]}:${image[2]}# ${line.slice(image[0].length)}`;
     return (prompts.size === 0 ? undefined : plainOf(line, prompts)) ?? line.replace(CLOCK, "").replace(COUNTED, "$1:$2$3");
   });
   return wholeCommands(plain, lines);
@@ -134,14 +147,15 @@ function hasOpenQuote(command: string): boolean {
   return open !== "";
 }
 
-function zshHosts(lines: readonly string[]): ReadonlySet<string> {
+/** The hosts in prompts of this form, in front of at least so many commands of ours. */
+function hostsOf(lines: readonly string[], form: RegExp, least: number): ReadonlySet<string> {
   const counts = new Map<string, Set<string>>();
   for (const line of lines) {
-    const match = line.length > 500 ? null : ZSH.exec(line);
+    const match = line.length > 500 ? null : form.exec(line);
     const command = line.slice(match?.[0].length ?? 0);
     if (match === null || !isKnown(command)) continue;
     const host = match[1] ?? "";
     counts.set(host, (counts.get(host) ?? new Set()).add(command));
   }
-  return new Set([...counts].filter(([, commands]) => commands.size >= HABIT).map(([host]) => host));
+  return new Set([...counts].filter(([, commands]) => commands.size >= least).map(([host]) => host));
 }

@@ -1,11 +1,12 @@
 import { tellsTime } from "../facts/date-output.ts";
+import { turnsOnMachines } from "../facts/several-commands.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isCommand, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
 import { printsConfiguration } from "./configuration.ts";
 import { ansibleHost } from "./host-prefix.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
-import { byMachine, type Machine, ofPrompt } from "./machines.ts";
+import { byMachine, type Machine, ofPrompt, ofRemote } from "./machines.ts";
 import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
 import { isSentence } from "./prose.ts";
@@ -155,8 +156,13 @@ function beforeLog(lines: readonly string[], { command, from, to }: NamedOutput)
 /** Programs that show what somebody kept: what they printed may be anything. */
 const SHOWS = /^(?:sudo )?(?:cat|less|more|head|tail|[ef]?grep|z(?:cat|grep)|awk|sed|vi|vim|nano|sh|bash|\.\/\S+)(?:\s|$)/;
 
-/** What several machines answered to one command of Ansible's, each with the line that names it; any other output as it is. */
+/** What several machines answered to one command of Ansible's, each with the line that names it, and to a loop over them; any other output as it is. */
 function byHost(output: NamedOutput, lines: readonly string[]): NamedOutput[] {
+  if (/^for .{1,400} ssh /.test(output.command)) {
+    const turns = turnsOnMachines(output.command, lines.slice(output.from - 1, output.to));
+    const asked = turns.map(({ command, from, to }) => ({ command, from: output.from + from, to: output.from + to - 1, machine: ofRemote(command) }));
+    return asked.length > 0 && asked.every(({ machine }) => machine !== undefined) ? asked : [output];
+  }
   if (!/^(?:sudo )?ansible /.test(output.command)) return [output];
   const heads = Array.from({ length: output.to - output.from + 1 }, (_, i) => output.from + i).filter(
     (line) => ansibleHost(lines[line - 1] ?? "") !== undefined,

@@ -66,6 +66,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   "offload-change": "what somebody switched by hand",
   "packet-trace": "packets of a moment",
   ping: "pings that somebody sent",
+  "pod-address": "pods come and go",
   process: "process ids and arguments differ on every node",
   sar: "rates of one moment",
   socket: "sockets come and go",

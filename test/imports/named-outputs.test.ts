@@ -48,12 +48,15 @@ describe("a question for some routes, or a search in a file, between two prompts
   const ask = (command: string, ...more: string[]) =>
     commandsOf([`$ date -u`, "Mon Nov 23 07:20:01 UTC 2026", `$ ${command}`, ...more, "$ ip rule", RULES].join("\n"));
 
-  test.each(["grep resolvConf /var/lib/kubelet/config.yaml", "ip -4 route show default", "ip route show table 110", "sudo ip r show default"])(
-    "%s printed nothing",
-    (command) => {
-      expect(ask(command)).toContain(command);
-    },
-  );
+  test.each([
+    "grep resolvConf /var/lib/kubelet/config.yaml",
+    "ip -4 route show default",
+    "ip route show table 110",
+    "sudo ip r show default",
+    "bpftool cgroup show /sys/fs/cgroup effective",
+  ])("%s printed nothing", (command) => {
+    expect(ask(command)).toContain(command);
+  });
 
   test("of several in a row nobody tells", () => {
     expect(ask("ip route show default", "$ ip -6 route show default", "$ ip neigh")).not.toContain("ip -6 route show default");
@@ -61,6 +64,39 @@ describe("a question for some routes, or a search in a file, between two prompts
 
   test("all routes are never none", () => {
     expect(ask("ip route")).not.toContain("ip route");
+  });
+});
+
+describe("a shell in a container", () => {
+  const inside = (shell: string, command = "ip rule"): string[] =>
+    commandsOf([`$ ${shell}`, `/ # ${command}`, RULES, "/ # exit", "$ ip neigh", "10.0.0.1 dev eth0 FAILED"].join("\n"));
+
+  test.each(["kubectl exec -it web-1 -- sh", "docker exec -it web bash", "kubectl exec web-1 -it -- chroot /data sh"])("%s is the pod's", (shell) => {
+    expect(inside(shell)).toEqual(["nsenter -t 0 -n ip rule", "ip neigh"]);
+  });
+
+  test("each command of a line is the pod's", () => {
+    expect(inside("kubectl exec -it web-1 -- sh", "ip rule; ip route && ip neigh")).toEqual([
+      "nsenter -t 0 -n ip rule; nsenter -t 0 -n ip route; nsenter -t 0 -n ip neigh",
+      "ip neigh",
+    ]);
+  });
+
+  test.each([
+    "kubectl -n kube-system exec -it cilium-4tq7h -- bash",
+    "kubectl exec -it dbg -- chroot /host bash",
+    "kubectl exec -it dbg -- nsenter -t 1 -m -u -n -i bash",
+  ])("%s is the node's", (shell) => {
+    expect(inside(shell)).toEqual(["ip rule", "ip neigh"]);
+  });
+
+  test("of a pod of the host network only the network is the node's", () => {
+    expect(inside("kubectl -n kube-system exec -it cilium-4tq7h -- bash", "ps aux; ip rule")).toEqual(["nsenter -t 0 -n ps aux; ip rule", "ip neigh"]);
+  });
+
+  test("`chroot /host` in it leads to the node", () => {
+    const paste = ["$ kubectl exec -it dbg -- sh", "/ # ip rule", RULES, "/ # chroot /host", "sh-5.1# ip rule", RULES, "sh-5.1# exit", "/ # ip rule", RULES];
+    expect(commandsOf(paste.join("\n"))).toEqual(["nsenter -t 0 -n ip rule", "ip rule", "nsenter -t 0 -n ip rule"]);
   });
 });
 

@@ -31,6 +31,21 @@ describe("the command behind", () => {
     expect(commandLine("kubectl exec my-debugger-x7k2p -- ip rule").foreign).toBe(true));
 
   test.each([
+    // namespaces of other kinds
+    ["nsenter -t $(pgrep -xo cilium-agent) -m -- ip rule", false],
+    ["nsenter -t 4471 -m -p ip rule", false],
+    // a program that has the node's network
+    ["nsenter -t $(pgrep -xo kubelet) -n -- ip rule", false],
+    ["nsenter -t $(pgrep -f sleep) -n -- ip rule", true],
+    ["nsenter -t 4471 -mn ip rule", true],
+    ["nsenter --target 4471 --net ip rule", true],
+  ] as const)("nsenter stays in the node's network, or leaves it: %s", (line, foreign) =>
+    expect(commandLine(line)).toMatchObject({ argv: ["ip", "rule"], foreign }),
+  );
+
+  test("the files of another program's namespace are not the node's", () => expect(commandLine("nsenter -t 4471 -m cat /etc/resolv.conf").foreign).toBe(true));
+
+  test.each([
     ["kubectl exec -it debug -- nsenter -t 1 -n ip rule", false],
     ["kubectl exec debug -- nsenter --target=1 --net -- ip rule", false],
     ["crictl exec 3fa1 nsenter -t1 -n ip rule", false],
@@ -51,6 +66,20 @@ test("what several machines answered to Ansible is one capture of each", () => {
   const text = `$ ansible workers -b -a "sysctl net.ipv4.ip_forward"\n${answer("w1", 1)}${answer("w2", 0)}`;
   const captures = pastedCaptures(text, "paste.txt", "paste.txt");
   expect(captures.map(({ outputs }) => outputs.map((output) => output.text.trim()))).toEqual([["net.ipv4.ip_forward = 1"], ["net.ipv4.ip_forward = 0"]]);
+});
+
+test("a loop over machines whose headings are there is one question to each", () => {
+  const answer = (host: string, value: number): string => `== ${host}\nnet.ipv4.ip_forward = ${value}\n`;
+  const ask = (loop: string): string[] =>
+    pastedCaptures(`$ ${loop}\n${answer("w1", 1)}${answer("w2", 0)}`, "paste.txt", "paste.txt").flatMap(({ outputs }) =>
+      outputs.map((output) => `${output.command}: ${output.text.trim()}`),
+    );
+  expect(ask('for n in w1 w2; do echo "== $n"; ssh root@$n "sysctl net.ipv4.ip_forward; ip rule"; done')).toEqual([
+    'ssh root@w1 "sysctl net.ipv4.ip_forward; ip rule": net.ipv4.ip_forward = 1',
+    'ssh root@w2 "sysctl net.ipv4.ip_forward; ip rule": net.ipv4.ip_forward = 0',
+  ]);
+  const plain = "for n in w1 w2; do ssh root@$n sysctl net.ipv4.ip_forward; done";
+  expect(ask(plain)).toHaveLength(1);
 });
 
 test("the same command on two machines, asked from a third, is not asked twice of one", () => {

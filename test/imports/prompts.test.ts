@@ -20,6 +20,7 @@ describe("prompts that people adorn", () => {
     ["Kali", () => "┌──(root㉿node1)-[~]\n└─# "],
     ["two lines, rounded", () => "╭─ me@node1 ~\n╰─❯ "],
     ["zsh", () => "node1% "],
+    ["netshoot's image", () => " node1  ~  "],
     ["starship", () => "me in node1 in ~\n❯ "],
     ["oh-my-zsh with a branch", (i) => `➜  infra git:(main)${i % 2 === 0 ? " ✗" : ""} `],
     ["an environment of Python", () => "(base) root@node1:~# "],
@@ -45,6 +46,20 @@ describe("prompts that people adorn", () => {
     const text = "(base) root@node1:~# ip rule\n0:\tfrom all lookup local\n(base) root@node1:~# ";
     expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
     expect(readTranscript(text, "x").target).toBe("node1");
+  });
+
+  test("beside one known command the others that people type tell a prompt, too", () => {
+    const text = "⎈ prod ~ ❯ for n in a b; do ssh $n hostname; done\na\nb\n⎈ prod ~ ❯ ip rule\n0:\tfrom all lookup local";
+    expect(readTranscript(text, "x").outputs.map(({ command }) => command)).toContain("ip rule");
+  });
+
+  test.each(["~ ❯ ", "~/infra ❯ ", "~ $ ", "~ » "])("of a folder in front of the sign one is enough: %s", (prompt) => {
+    expect(readTranscript(`${prompt}ip rule\n0:\tfrom all lookup local`, "x").outputs.map(({ command }) => command)).toEqual(["ip rule"]);
+  });
+
+  test("a variable in a command is no sign", () => {
+    const loop = 'root@node1:~> for t in 100; do echo "table $t"; ip route show table $t; done; ip rule';
+    expect(plainPrompts([loop, "table 100", "0:\tfrom all lookup local"])[0]).toBe(loop.replace("> ", "# "));
   });
 
   test("other lines stay as they are", () => {
