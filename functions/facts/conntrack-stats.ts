@@ -2,8 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
-import { present } from "./present.ts";
-import { growth, samples } from "./sampled.ts";
+import { deltas, samples } from "./sampled.ts";
 
 /**
  * Counters of connection tracking since boot, per CPU.
@@ -257,13 +256,9 @@ const shapeOf = (part: Part<ConntrackStats>): string =>
   part.value.rows.length === 0 ? `sample ${part.sample}` : part.value.rows.map((row) => Object.keys(row).toSorted().join(" ")).join("\n");
 
 /** `now` with what it has more than `old`; a counter that went down was reset between. */
-function grown(old: Totals, now: Totals): Totals {
-  const deltas = {
-    invalidDelta: growth(old.invalid, now.invalid),
-    insertFailedDelta: growth(old.insertFailed, now.insertFailed),
-    dropDelta: growth(old.drop, now.drop),
-    earlyDropDelta: growth(old.earlyDrop, now.earlyDrop),
-    searchRestartDelta: now.searchRestart === undefined ? undefined : growth(old.searchRestart ?? 0, now.searchRestart),
-  };
-  return { ...now, sampled: true, ...present(deltas) };
-}
+const grown = (old: Totals, now: Totals): Totals => ({
+  ...now,
+  sampled: true,
+  // left out of the first sample, it was zero
+  ...deltas([...FOUR, "searchRestart"], { searchRestart: 0, ...old }, now),
+});

@@ -9,6 +9,7 @@ import { readMac } from "./mask.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
+import { deltas } from "./sampled.ts";
 
 /**
  * Network interfaces.
@@ -224,18 +225,6 @@ function withSingles(rows: readonly (Link & Row)[], parts: readonly Part<Links>[
 
 const COUNTERS = ["rxBytes", "rxPackets", "rxErrors", "rxDropped", "rxOverrun", "rxMissed", "txBytes", "txPackets", "txErrors", "txDropped"] as const;
 
-type Deltas = Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>>;
-
-/** A counter that went down belongs to an interface that was made anew: it has no delta. */
-function deltasOf(earlier: Statistics, later: Statistics): Deltas {
-  const deltas: Deltas = {};
-  for (const counter of COUNTERS) {
-    const [before, after] = [earlier[counter], later[counter]];
-    if (before !== undefined && after !== undefined && after >= before) deltas[`${counter}Delta`] = after - before;
-  }
-  return deltas;
-}
-
 /** One row for each interface; of one that a paste shows twice, what it has more the second time (`cat /proc/net/dev; sleep 5; cat /proc/net/dev`). */
 function withinPaste(rows: readonly Statistics[]): Statistics[] {
   const last = new Map(rows.map((row) => [row.interface, row]));
@@ -246,7 +235,7 @@ function withinPaste(rows: readonly Statistics[]): Statistics[] {
       const later = last.get(row.interface) as Statistics;
       // a counter that went down: two nodes have an interface of this name
       const same = COUNTERS.every((counter) => (later[counter] ?? 0) >= (row[counter] ?? 0));
-      return later === row || !same ? row : { ...row, ...deltasOf(row, later) };
+      return later === row || !same ? row : { ...row, ...deltas(COUNTERS, row, later) };
     });
 }
 
@@ -261,7 +250,7 @@ function withDeltas(parts: readonly Part<Links>[]): Statistics[] {
     for (const row of mergeList(ofFormat, statisticsOf)) {
       const later = second.get(row.interface);
       if (later === undefined || grown.has(row.interface)) continue;
-      grown.set(row.interface, { ...row, ...deltasOf(row, later) });
+      grown.set(row.interface, { ...row, ...deltas(COUNTERS, row, later) });
     }
   }
   return mergeList(parts, statisticsOf).map((row) => grown.get(row.interface) ?? row);

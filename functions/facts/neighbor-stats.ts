@@ -2,7 +2,7 @@ import { z } from "zod";
 import { optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
-import { counterOf, growth, isTimeLine, samples } from "./sampled.ts";
+import { counterOf, deltas, isTimeLine, samples } from "./sampled.ts";
 
 /**
  * Counters of the neighbour tables (ARP, NDP), summed over CPUs. The tables' limits and these numbers are the machine's: all network namespaces share them.
@@ -179,12 +179,4 @@ function mergeTables(parts: readonly Part<NeighborStats>[]): NeighborStats {
 }
 
 /** The newer of two samples, with what it has more than the older one. */
-function since(old: Table | undefined, row: Table): Table {
-  const deltas: Partial<Record<`${(typeof GROWING)[number]}Delta`, number>> = {};
-  for (const counter of GROWING) {
-    const now = row[counter];
-    const delta = now === undefined || old === undefined ? undefined : growth(old[counter], now);
-    if (delta !== undefined) deltas[`${counter}Delta`] = delta;
-  }
-  return { ...row, ...deltas };
-}
+const since = (old: Table | undefined, row: Table): Table => ({ ...row, ...deltas(GROWING, old, row) });

@@ -44,6 +44,21 @@ export function growth(before: number | undefined, after: number): number | unde
   return before === undefined || after < before ? undefined : after - before;
 }
 
+/** How much each of these counters grew from `before` to `after`, as `…Delta`: where one is missing or was reset, nothing. */
+export function deltas<C extends string>(
+  counters: readonly C[],
+  before: { readonly [Name in C]?: number | undefined } | undefined,
+  after: { readonly [Name in C]?: number | undefined },
+): { [Name in `${C}Delta`]?: number } {
+  const grown: { [name: string]: number } = {};
+  for (const counter of counters) {
+    const now = after[counter];
+    const delta = now === undefined ? undefined : growth(before?.[counter], now);
+    if (delta !== undefined) grown[`${counter}Delta`] = delta;
+  }
+  return grown as { [Name in `${C}Delta`]?: number };
+}
+
 /** What `date` and `watch` print above each answer of a loop. */
 export const isTimeLine = (line: string): boolean => TIME.test(line.trim());
 const TIME =

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
-import { growth, isTimeLine, samples } from "./sampled.ts";
+import { deltas, isTimeLine, samples } from "./sampled.ts";
 
 /**
  * What each CPU took from the network cards, since the machine was started; where sar tells, in a second. All network namespaces of the machine share these numbers.
@@ -198,14 +198,5 @@ function grown(earlier: readonly Cpu[], later: readonly Cpu[]): Cpu[] {
   // lines without the CPU's number move up when one goes offline
   const moved = earlier.length !== later.length && [earlier, later].every((rows) => rows.every((row, i) => row.cpu === i));
   const old = new Map((moved ? [] : earlier).map((row) => [row.cpu, row]));
-  return later.map((row) => {
-    const before = old.get(row.cpu);
-    const deltas: Partial<Record<`${(typeof COUNTERS)[number]}Delta`, number>> = {};
-    for (const counter of COUNTERS) {
-      const now = row[counter];
-      const delta = now === undefined ? undefined : growth(before?.[counter], now);
-      if (delta !== undefined) deltas[`${counter}Delta`] = delta;
-    }
-    return { ...row, ...deltas };
-  });
+  return later.map((row) => ({ ...row, ...deltas(COUNTERS, old.get(row.cpu), row) }));
 }
