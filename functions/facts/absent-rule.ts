@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { requestOf } from "./iptables-command.ts";
 import { namesFound } from "./iptables-search.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -55,6 +56,5 @@ export const absentRule = defineFact({
     const family = view.scope === "ipv6" ? ("ipv6" as const) : ("ipv4" as const);
     return new UnparsedLines().with({ rows: none && truncated !== true ? [{ line: 1, family, of: "invalid-drop" as const }] : [] });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

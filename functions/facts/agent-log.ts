@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { baseName, isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
 import { asInteger, asString, type JsonElement } from "./json.ts";
 import { isLogStore, storedLines } from "./log-export.ts";
@@ -87,7 +87,7 @@ export const agentLog = defineFact<AgentLog>({
   schema: AgentLog,
   log: "newest",
   // exit code 1 only says that some file is not there
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || onlyMissing(stderr) || KUBEADM_ERROR.test(stderr),
+  answered: (output) => answeredByDefault(output) || onlyMissing(output.stderr) || KUBEADM_ERROR.test(output.stderr),
   parse({ text, stderr, argv, view, startedAt, zone, live, timed, truncated }) {
     const unparsed = new UnparsedLines();
     const entries = journalEntries(view.format, text, unparsed);

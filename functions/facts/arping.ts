@@ -3,6 +3,7 @@ import { hasLetter, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { readFamily, readMac } from "./mask.ts";
 import { isCalled } from "./node-name.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -68,8 +69,6 @@ export const arping = defineFact({
     return { format: hasLetter(argv, "D") ? "duplicate" : "ask", complete: false, scope: argv.slice(1).join(" "), rank: 1 };
   },
   schema: Arping,
-  // -D: exit code 1 means that somebody answered, or nobody did, by version
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv, view, names = [] }) {
     const unparsed = new UnparsedLines();
     const rows: ArpAnswer[] = [];
@@ -109,8 +108,7 @@ export const arping = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 /** Who answered the questions for all addresses of a subnet. The node itself does not. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -59,8 +60,7 @@ export const attempt = defineFact({
     return new UnparsedLines().with({ rows: found === undefined ? [] : [found] });
   },
   // one command may have been run before and after a change
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 /** A request of which nothing but its time is known. In between nobody can tell. */

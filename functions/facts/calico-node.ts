@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readFamily } from "./mask.ts";
 import { eventAge } from "./pod-event.ts";
 import { present } from "./present.ts";
@@ -149,7 +149,7 @@ export const calicoNode = defineFact({
   },
   schema: CalicoNode,
   // a tool that cannot reach BIRD says so on stderr
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || NO_BIRD.test(stderr) || NOT_RUNNING.test(stderr),
+  answered: (output) => answeredByDefault(output) || NO_BIRD.test(output.stderr) || NOT_RUNNING.test(output.stderr),
   parse({ text, view, stderr, argv, startedAt }) {
     const unparsed = new UnparsedLines();
     const value: CalicoNode = { peers: [], problems: [], connections: [], conditions: [] };

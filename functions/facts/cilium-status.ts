@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
-import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { type JsonMember, jsonMembers, placeOf } from "./json-members.ts";
 import { EXEC_REMARK } from "./kubectl-command.ts";
@@ -135,8 +135,7 @@ export const ciliumStatus = defineFact({
     return { format: output === "json" ? "json" : "text", complete: !brief, scope: "", rank: output === "json" ? 3 : verbose ? 2 : 1 };
   },
   schema: CiliumStatus,
-  answered: ({ exitCode, text, stderr }) =>
-    exitCode === undefined || exitCode === 0 || text.trim() !== "" || (SOCKET.test(stderr) && /agent running/.test(stderr)),
+  answered: (output) => answeredByDefault(output) || (SOCKET.test(output.stderr) && /agent running/.test(output.stderr)),
   parse: (input) =>
     input.view.format === "version"
       ? fromVersion(input)

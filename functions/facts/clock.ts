@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasOption } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -248,7 +248,7 @@ export const clock = defineFact({
   // whether a chrony that follows its own clock has servers, only their list tells
   whole: (parts) =>
     parts.some((part) => part.value.rows.some((row) => row.source !== "vmware" || row.synchronized)) &&
-    (parts.some((part) => part.complete && part.view.scope === "servers") || !parts.some((part) => part.value.rows.some(({ local }) => local === true))),
+    (isShown(parts, "servers") || !parts.some((part) => part.value.rows.some(({ local }) => local === true))),
 });
 
 /** Somebody asked again, minutes later: the last answer counts, as it is about now. A collector asks once. */

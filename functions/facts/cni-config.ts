@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { baseName, isPromptLine } from "./command.ts";
-import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asObject, asString, parsedJson } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
@@ -126,7 +126,7 @@ export const cniConfig = defineFact({
   },
   schema: CniConfig,
   // that a directory is not there, or that a pattern finds no file in it, is an answer
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || MISSING_TEXT.test(stderr),
+  answered: (output) => answeredByDefault(output) || MISSING_TEXT.test(output.stderr),
   parse(input) {
     const unparsed = new UnparsedLines();
     const found: CniConfig = { directories: [], files: [], plugins: [], binaries: [] };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
+import { isShown } from "./parts.ts";
 import { deltas, samples } from "./sampled.ts";
 
 /**
@@ -177,7 +178,7 @@ export const conntrackStats = defineFact({
     return unparsed.with({ rows, totals, counts });
   },
   merge: mergeStats,
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+  whole: (parts) => isShown(parts),
 });
 
 /** `node_nf_conntrack_stat_insert_failed 7` of node_exporter, as older kernels say it. */

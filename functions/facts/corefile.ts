@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { concatenated } from "./parts.ts";
 
 /**
  * Where CoreDNS sends the questions that it cannot answer itself, as its Corefile has it: a file, or the ConfigMap that holds it.
@@ -86,7 +87,7 @@ export const corefile = defineFact({
     }
     return new UnparsedLines().with({ forwards });
   },
-  merge: (parts) => ({ forwards: parts.flatMap((part) => part.value.forwards) }),
+  merge: concatenated,
 });
 
 /** "." of ".:53" and "dns://.:53"; of several zones the root, if it is among them. */

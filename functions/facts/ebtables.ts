@@ -2,6 +2,7 @@ import { z } from "zod";
 import { commandLine, isPromptLine, optionValue, withoutPrompt, words } from "./command.ts";
 import { savedOfNft } from "./ebtables-nft.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { isShown } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -128,9 +129,7 @@ export const ebtables = defineFact({
     return { format: "list", complete: whole, scope: whole ? table : `${table}/${chain}`, rank: argv.includes("--Lc") ? 2 : 1 };
   },
   schema: Ebtables,
-  whole: (parts) =>
-    parts.some((part) => part.complete && part.view.scope === "") ||
-    ["nat", "filter"].every((table) => parts.some((part) => part.complete && part.view.scope === table)),
+  whole: (parts) => isShown(parts) || ["nat", "filter"].every((table) => isShown(parts, table)),
   merge(parts) {
     const saved = parts.filter((part) => part.view.scope === "").sort((a, b) => Number(b.complete) - Number(a.complete))[0];
     // a listing adds counters, which nobody asks for, and tables that a cut save lacks

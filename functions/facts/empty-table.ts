@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand, ROUTE_TABLES } from "./ip-command.ts";
 import { nmcliDevices, nmcliFields } from "./nmcli.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { NO_TABLE } from "./route.ts";
 
@@ -102,12 +103,7 @@ export const emptyTable = defineFact({
     const rows = asked !== undefined && whole && answered && view.complete && truncated !== true ? [{ line: missing?.line ?? 1, ...asked }] : [];
     return new UnparsedLines().with({ rows, every: [], noDefault: [] });
   },
-  merge: (parts) => ({
-    rows: parts.flatMap((part) => part.value.rows),
-    every: parts.flatMap((part) => part.value.every),
-    noDefault: parts.flatMap((part) => part.value.noDefault),
-  }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 /** `IP4.GATEWAY: --` of a device with an address, where no device has a gateway or a default route. */

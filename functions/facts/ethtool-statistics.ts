@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasOption } from "./command.ts";
-import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
@@ -70,8 +70,7 @@ export const ethtoolStatistics = defineFact({
   },
   schema: EthtoolStatistics,
   // A driver without counters answers that it has none.
-  answered: ({ exitCode, text, stderr }) =>
-    exitCode === undefined || exitCode === 0 || text.trim() !== "" || /no stats available|Operation not supported/.test(stderr.slice(0, 400)),
+  answered: (output) => answeredByDefault(output) || /no stats available|Operation not supported/.test(output.stderr.slice(0, 400)),
   parse({ text, argv, view, names }) {
     const unparsed = new UnparsedLines();
     if (view.format === "events") return unparsed.with({ rows: toldGrowth(nodeEvents({ text, argv, ...present({ names }) })) });

@@ -160,9 +160,13 @@ export interface Fact<T = unknown> {
    * seen.
    */
   readonly neverEmpty?: (view: View) => boolean;
-  /** True if an output with this exit code is an answer, not a failure. By default exit code 0, or any with text on stdout. */
+  /** True if an output with this exit code is an answer, not a failure. By default {@link answeredByDefault}. */
   readonly answered?: (input: Pick<Input, "exitCode" | "text" | "stderr"> & { readonly command?: string }) => boolean;
 }
+
+/** True of exit code 0, and of any with text on stdout: tools end with others, too, although they told what they know. */
+export const answeredByDefault = ({ exitCode, text }: Pick<Input, "exitCode" | "text">): boolean =>
+  exitCode === undefined || exitCode === 0 || text.trim() !== "";
 
 /** A fact whatever its value: what lists hold. */
 // biome-ignore lint/suspicious/noExplicitAny: parts of a fact are only ever given back to the same fact

@@ -3,7 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { isMasked, readFamily, readMac } from "./mask.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 
 /**
  * Forwarding database: which MAC is behind which port of a bridge, or behind which remote of a vxlan.
@@ -98,7 +98,7 @@ export const fdb = defineFact({
     const found = new Set(rows.map((row) => row.interface).filter((device) => name !== undefined && device.includes(name)));
     return unparsed.with({ rows, listings: [...found].map((device) => ({ line: 1, interface: device })) });
   },
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+  whole: (parts) => isShown(parts),
   merge(parts) {
     const best = ranked(parts);
     const whole = best.find((part) => part.complete && part.view.scope === "");

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -68,6 +69,5 @@ export const fileLock = defineFact({
     }
     return unparsed.with(value);
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows), refusals: parts.flatMap((part) => part.value.refusals) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 
 /**
  * What flannel noted for the plugin that connects pods: the pods' network, this node's range and MTU.
@@ -36,7 +36,7 @@ export const flannelEnv = defineFact({
   },
   schema: FlannelEnv,
   // on a node without flannel there is no such file, which is an answer
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || stderr.includes("No such file or directory"),
+  answered: (output) => answeredByDefault(output) || output.stderr.includes("No such file or directory"),
   parse({ text }) {
     const unparsed = new UnparsedLines();
     const row: z.infer<typeof Env> = { line: 0 };

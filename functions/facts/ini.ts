@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { lines, type UnparsedLines } from "./fact.ts";
+import { answeredByDefault, type Input, lines, type UnparsedLines } from "./fact.ts";
 
 /** One `Key=value` of an ini file (systemd, NetworkManager), with the file and section it stands in. */
 export const IniSetting = z.object({
@@ -63,5 +63,5 @@ export function catsFiles(argv: readonly string[], folder: RegExp): string[] | u
 }
 
 /** grep says 1 for "no line" and 2 for "a folder is not there"; both are answers if it complains of nothing else (-s keeps it quiet about missing files). */
-export const grepAnswered = ({ exitCode, text, stderr }: { exitCode: number | undefined; text: string; stderr: string }): boolean =>
-  exitCode === undefined || exitCode === 0 || text.trim() !== "" || (exitCode <= 2 && stderr.trim() === "");
+export const grepAnswered = (output: Pick<Input, "exitCode" | "text" | "stderr">): boolean =>
+  answeredByDefault(output) || ((output.exitCode ?? 0) <= 2 && output.stderr.trim() === "");

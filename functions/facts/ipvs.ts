@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { unbracketed } from "./ip-address.ts";
 import { ranked } from "./parts.ts";
 
@@ -89,11 +89,7 @@ export const ipvs = defineFact<Ipvs>({
   },
   schema: Ipvs,
   // without the module there is no file, and no virtual server either
-  answered: ({ exitCode, text, stderr }) =>
-    exitCode === undefined ||
-    exitCode === 0 ||
-    text.trim() !== "" ||
-    /(?:ip_vs: No such file or directory|Can't initialize ipvs: Protocol not available)/.test(stderr),
+  answered: (output) => answeredByDefault(output) || /(?:ip_vs: No such file or directory|Can't initialize ipvs: Protocol not available)/.test(output.stderr),
   parse({ text, view, truncated }) {
     const unparsed = new UnparsedLines();
     const services: Service[] = [];

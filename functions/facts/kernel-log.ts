@@ -6,7 +6,7 @@ import { asInteger, asString, jsonElements } from "./json.ts";
 import { asSyslog, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
 /**
@@ -196,7 +196,7 @@ export const kernelLog = defineFact({
     const newest = newestOf(parts);
     const left = parts.some((part) => isUnchosen(part) && part.value.rows.some((row) => isUndated(leastAged(row, newest), part)));
     const dated = !left || parts.some((part) => part.value.clocks.length > 0);
-    return dated && parts.some((part) => part.complete && part.view.scope === "");
+    return dated && isShown(parts);
   },
 });
 

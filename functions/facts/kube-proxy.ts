@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
 import { epochOf } from "./log-time.ts";
 import { isPrompt } from "./paste.ts";
@@ -80,7 +80,7 @@ export const kubeProxy = defineFact<KubeProxy>({
   },
   schema: KubeProxy,
   // 7 (curl) and 4 (wget): nobody answers on that port, so there is no kube-proxy; 28 is a timeout and no answer
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || exitCode === 7 || exitCode === 4 || text.trim() !== "",
+  answered: (output) => answeredByDefault(output) || output.exitCode === 7 || output.exitCode === 4,
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     const value: KubeProxy = { modes: [], health: [], metrics: [] };

@@ -61,7 +61,6 @@ export const lsof = defineFact({
   },
   schema: Lsof,
   // exit code 1: one of several names was not found
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv, pipe = "" }) {
     const unparsed = new UnparsedLines();
     const holders = new Map<string, Holder>();

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 
 /**
  * Services that somebody restarted, or told to read their settings again, while the outputs were taken. It prints nothing when it works; the row stands where
@@ -51,6 +52,5 @@ export const manualRestart = defineFact({
     const units = failed ? [] : view.scope.split(" ");
     return new UnparsedLines().with({ rows: units.map((unit) => ({ line: 1, unit: unit.replace(/\.service$/, "") })) });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

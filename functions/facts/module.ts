@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { hasOption, isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { combine, ranked } from "./parts.ts";
+import { combine, isShown, ranked } from "./parts.ts";
 import { withoutPrompts } from "./paste.ts";
 
 /**
@@ -112,7 +112,7 @@ export const module = defineFact({
       ...(sought.length === 0 ? {} : { sought }),
     };
   },
-  whole: (parts) => parts.some((part) => part.complete && (part.view.scope === "loaded" || part.view.scope === "names")),
+  whole: (parts) => isShown(parts, "loaded") || isShown(parts, "names"),
 });
 
 const SEARCH = /^[ef]?grep(?: -[iwEFn]{1,4})?( -[iwEFn]{0,3}c[iwEFn]{0,3})? ["']?\^?([\w-]{3,64})["']?( \| wc -l)?$/;

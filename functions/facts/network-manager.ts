@@ -3,7 +3,7 @@ import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { nmcliDevices, nmcliFields } from "./nmcli.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 
 /**
  * Devices as NetworkManager sees them, its settings and its version.
@@ -113,7 +113,5 @@ export const networkManager = defineFact({
     };
   },
   // where all its files were looked for and none says anything, it is not there, and has no devices
-  whole: (parts) =>
-    parts.some((part) => part.complete && part.view.scope === "devices") ||
-    (parts.some((part) => part.complete && part.view.scope === "settings") && parts.every(({ value }) => value.settings.length === 0)),
+  whole: (parts) => isShown(parts, "devices") || (isShown(parts, "settings") && parts.every(({ value }) => value.settings.length === 0)),
 });

@@ -3,7 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { readMac } from "./mask.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -177,7 +177,7 @@ export const networkd = defineFact({
     };
   },
   // What is not set can only be told from all of networkd's own files.
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === "settings"),
+  whole: (parts) => isShown(parts, "settings"),
 });
 
 /** The lines of `networkctl status` that are kept; the others (addresses, DNS, counters, the log below) are other facts'. */

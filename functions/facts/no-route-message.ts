@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -53,9 +54,7 @@ export const noRouteMessage = defineFact({
     }
     return new UnparsedLines().with({ rows });
   },
-  // one command may have been run several times
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 /** True of what the API server asks a kubelet for. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -32,7 +33,6 @@ export const offloadChange = defineFact({
     return { format: "text", complete: true, scope: argv.slice(2).join(" "), rank: 1 };
   },
   schema: Changes,
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv }) {
     const name = argv[2] as string;
     const rows: Change[] = [];
@@ -48,6 +48,5 @@ export const offloadChange = defineFact({
     }
     return new UnparsedLines().with({ rows });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

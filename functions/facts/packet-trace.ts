@@ -134,7 +134,6 @@ export const packetTrace = defineFact({
     return argv[0] === "tcpdump" ? { format: "text", complete: true, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: Trace,
-  answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv, view }) {
     const value: Trace = { carriers: [], damaged: [], refusals: [], resets: [], arrivals: [], untranslated: [], unanswered: [], silent: [] };
     if (view.format === "drops") return new UnparsedLines().with({ ...value, ...filteredIn(text), ...overflowedIn(text) });

@@ -7,6 +7,20 @@ export function ranked<T>(parts: readonly Part<T>[]): Part<T>[] {
   return (first.length > 0 ? first : [...parts]).sort((a, b) => rankOf(b) - rankOf(a));
 }
 
+/** True if one of the parts shows all of this scope; without one, all there is. */
+export const isShown = (parts: readonly Part<unknown>[], scope = ""): boolean => parts.some((part) => part.complete && part.view.scope === scope);
+
+/** The rows of every part, list by list. */
+export function concatenated<T extends { readonly [List in keyof T]: readonly unknown[] | undefined }>(parts: readonly Part<T>[]): T {
+  const lists: Record<string, readonly unknown[]> = {};
+  for (const { value } of parts)
+    for (const [name, rows] of Object.entries<readonly unknown[] | undefined>(value)) lists[name] = (lists[name] ?? []).concat(rows ?? []);
+  return lists as T;
+}
+
+/** Of a fact whose every output tells something of its own, as the commands do that only people run: nothing stands for another, and nothing can be missing. */
+export const eachOnItsOwn = { merge: concatenated, whole: (): boolean => true };
+
 /** Where a row was read: belongs to the row as a whole, so it is never taken over from another row. */
 const PLACE: ReadonlySet<string> = new Set(["line", "output", "text"]);
 

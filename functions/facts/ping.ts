@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -84,7 +85,6 @@ export const ping = defineFact({
     return { format: whole ? "whole" : "any", complete: true, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 };
   },
   schema: Runs,
-  answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv, view }) {
     const unparsed = new UnparsedLines();
     const rows: Run[] = [];
@@ -115,6 +115,5 @@ export const ping = defineFact({
     return unparsed.with({ rows });
   },
   // the same run may have been pasted for each size
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

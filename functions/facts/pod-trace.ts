@@ -14,7 +14,6 @@ export const podTrace = defineFact({
     return argv[0] === "tcpdump" ? { format: "text", complete: true, scope: argv.slice(1).join(" ").slice(0, 200), rank: 1 } : undefined;
   },
   schema: PodTrace,
-  answered: ({ text, exitCode }) => exitCode === undefined || exitCode === 0 || text.trim() !== "",
   parse({ text, argv }) {
     const tcp = new TcpTrace(argv);
     for (const { line, text: content } of lines(text)) if (content.length <= 600) tcp.add(line, content);

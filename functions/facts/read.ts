@@ -5,12 +5,13 @@ import { cutInside } from "./cut-output.ts";
 import { toldByDate, zoneTold } from "./date-output.ts";
 import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View } from "./fact.ts";
-import { mergeParts } from "./fact.ts";
+import { answeredByDefault, mergeParts } from "./fact.ts";
 import { farApart } from "./far-apart.ts";
 import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
 import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
+import { isShown } from "./parts.ts";
 import { unadorned } from "./paste.ts";
 import { countedNone, cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
 import { eachCommand } from "./several-commands.ts";
@@ -233,8 +234,7 @@ function readOutput(
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
   if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
-  const answered = fact.answered?.(output) ?? (output.exitCode === undefined || output.exitCode === 0 || output.text.trim() !== "");
-  if (!answered) return { ...nothing, problem: failure(output), missingTool: false };
+  if (!(fact.answered ?? answeredByDefault)(output)) return { ...nothing, problem: failure(output), missingTool: false };
   if (output.text.trim() === "" && fact.neverEmpty?.(view) === true && (output.argv !== undefined || pipeOf(output.command) === ""))
     return { ...nothing, problem: "nothing of what it printed is there", missingTool: false };
   try {
@@ -459,9 +459,7 @@ function firstSamples(parts: readonly Part<unknown>[]): Part<unknown>[] {
 
 /** A fact is whole if each scope that is partial somewhere is whole elsewhere, or a complete part of the empty scope (everything) is there. */
 function isWhole(parts: readonly Part<unknown>[]): boolean {
-  if (parts.some((part) => part.complete && part.view.scope === "")) return true;
-  const scopes = new Set(parts.map((part) => part.view.scope));
-  return [...scopes].every((scope) => parts.some((part) => part.complete && part.view.scope === scope));
+  return isShown(parts) || parts.every(({ view }) => isShown(parts, view.scope));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { grepAnswered } from "./ini.ts";
 import { asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
@@ -124,8 +125,7 @@ export const resolvConf = defineFact<ResolvConf>({
   },
   schema: ResolvConf,
   // grep -s exits with 1 or 2, and says nothing, where a file or a line is not there: that is an answer
-  answered: ({ exitCode, text, stderr }) =>
-    exitCode === undefined || exitCode === 0 || text.trim() !== "" || (exitCode <= 2 && (stderr.trim() === "" || stderr.includes("No such file or directory"))),
+  answered: (output) => grepAnswered(output) || ((output.exitCode ?? 0) <= 2 && output.stderr.includes("No such file or directory")),
   parse({ text, argv, view, pipe, stderr }) {
     const unparsed = new UnparsedLines();
     const value: ResolvConf = { nameservers: [], files: [], kubelet: [], clusterDns: [], targets: [] };

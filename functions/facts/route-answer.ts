@@ -3,6 +3,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ROUTE_TABLES } from "./ip-command.ts";
 import { asString, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 import { wordsOf } from "./words.ts";
@@ -93,8 +94,7 @@ export const routeAnswer = defineFact({
     }
     return unparsed.with({ rows, refusals });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows), refusals: parts.flatMap((part) => part.value.refusals) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 /** The packet that was asked for: `ip route get 10.0.0.5 from 192.0.2.7 iif eth1`. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 
 /**
  * Routing rules that somebody saw go: in `ip monitor`, or as the difference between two listings. netcheck itself watches nothing.
@@ -38,6 +39,5 @@ export const ruleRemoval = defineFact({
     }
     return new UnparsedLines().with({ rows });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

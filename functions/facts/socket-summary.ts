@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasLetter, hasOption } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 
 /**
@@ -119,7 +119,7 @@ export const socketSummary = defineFact({
   merge(parts) {
     return { rows: ranked(parts).flatMap((part) => part.value.rows) };
   },
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+  whole: (parts) => isShown(parts),
 });
 
 /** `node_sockstat_TCP_mem 7` of node_exporter, as /proc/net/sockstat says it. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 import { socket } from "./socket.ts";
 
@@ -42,6 +43,5 @@ export const stuckSocket = defineFact({
     const all = first === undefined ? [] : [present({ line: first.line, state: CLOSE_WAIT, count: listed.length, process: first.process })];
     return new UnparsedLines().with({ rows: counted.length > 0 ? counted : all });
   },
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { hasLetter, isPromptLine } from "./command.ts";
-import { defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { namesFound } from "./iptables-search.ts";
 import { jsonElements } from "./json.ts";
 import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
-import { ranked } from "./parts.ts";
+import { isShown, ranked } from "./parts.ts";
 import { withoutPrompts } from "./paste.ts";
 import { squeezed } from "./words.ts";
 
@@ -130,9 +130,7 @@ export const sysctl = defineFact({
   neverEmpty: (view) => view.complete && view.scope === "",
   // grep ends with 1 where it found nothing
   answered: ({ exitCode, text, stderr, command = "" }) =>
-    exitCode === undefined ||
-    exitCode === 0 ||
-    text.trim() !== "" ||
+    answeredByDefault({ exitCode, text }) ||
     (exitCode === 1 && stderr.trim() === "" && command.includes("grep ")) ||
     stderr.split("\n", 1000).some((line) => absentKey(line.trimEnd(), []) !== undefined),
   parse({ text, argv, view, stderr, pipe, truncated, names = [] }) {
@@ -233,10 +231,10 @@ export const sysctl = defineFact({
     };
   },
   whole(parts) {
-    if (parts.some((part) => part.complete && part.view.scope === "")) return true;
+    if (isShown(parts)) return true;
     const known = new Set(parts.flatMap((part) => [...part.value.rows, ...part.value.absent].map((row) => row.key)));
     const prefixes = parts.flatMap((part) => part.value.prefixes);
-    const interfaces = begins(INTERFACES, prefixes) || parts.some((part) => part.complete && part.view.scope === "interfaces");
+    const interfaces = begins(INTERFACES, prefixes) || isShown(parts, "interfaces");
     return interfaces && KEYS.every((key) => known.has(key) || begins(key, prefixes));
   },
 });

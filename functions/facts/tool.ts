@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 
 /**
  * Programs that are on the node, and those that were looked for and are not.
@@ -42,7 +42,7 @@ export const tool = defineFact({
   },
   schema: Tools,
   // These exit with 1 if a single one of them is missing.
-  answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || exitCode === 1 || text.trim() !== "",
+  answered: (output) => answeredByDefault(output) || output.exitCode === 1,
   parse({ text, argv }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof Tool>[] = [];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { combine, ranked } from "./parts.ts";
+import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { combine, isShown, ranked } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -67,7 +67,7 @@ export const unit = defineFact({
     return undefined;
   },
   schema: Units,
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || NO_UNIT.test(stderr.trim()),
+  answered: (output) => answeredByDefault(output) || NO_UNIT.test(output.stderr.trim()),
   parse({ text, argv, view, stderr }) {
     const unparsed = new UnparsedLines();
     const rows: Unit[] = [];
@@ -144,7 +144,7 @@ export const unit = defineFact({
     ),
   }),
   // Which units there are only the listing of the loaded ones tells.
-  whole: (parts) => parts.some((part) => part.complete && part.view.scope === ""),
+  whole: (parts) => isShown(parts),
 });
 
 /** What `systemctl show` calls them. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 
 /**
  * Programs to which the kernel said that it has no route (ENETUNREACH), as people paste them. netcheck itself sends nothing.
@@ -35,7 +35,7 @@ export const unreachableMessage = defineFact({
   },
   schema: Messages,
   // a program that has no way out fails, and says so on standard error where the two were kept apart
-  answered: ({ exitCode, text, stderr }) => exitCode === undefined || exitCode === 0 || text.trim() !== "" || SAID.test(stderr.slice(0, 2000)),
+  answered: (output) => answeredByDefault(output) || SAID.test(output.stderr.slice(0, 2000)),
   parse({ text, stderr, argv }) {
     const rows: Message[] = [];
     const asked = argv.slice(1).join(" ").slice(0, 1000);

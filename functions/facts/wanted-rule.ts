@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 import { wordsOf } from "./words.ts";
 
@@ -106,8 +107,7 @@ export const wantedRule = defineFact({
     return new UnparsedLines().with({ rows: drafts.flatMap(finished) });
   },
   // several files may have been shown
-  merge: (parts) => ({ rows: parts.flatMap((part) => part.value.rows) }),
-  whole: () => true,
+  ...eachOnItsOwn,
 });
 
 function readWords(draft: Draft, words: readonly string[]): void {
