@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { isPrompt } from "./paste.ts";
@@ -28,7 +28,7 @@ export const bgpRoute = defineFact({
   title: "Routes that GoBGP learned (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     if (argv[0] !== "gobgp" || words[0] !== "global" || words[1] !== "rib") return undefined;
     return { format: "rib", complete: words.length === 2, scope: words.slice(2).join(" "), rank: 1 };
   },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
@@ -66,13 +66,13 @@ export const bridge = defineFact({
       return { format: "brctl", complete: argv.length === 2, scope: "brctl", rank: 1 };
     }
     if (argv[0] === "ls") {
-      const folders = argv.slice(1).filter((word) => !word.startsWith("-"));
+      const folders = operands(argv);
       const name = BRIF.exec(folders[0] ?? "")?.[1];
       return name === undefined || folders.length > 1 ? undefined : { format: "brif", complete: false, scope: name, rank: 0 };
     }
     // -n looks into another network namespace
     if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     if (!/^l(?:i|in|ink)?$/.test(words[0] ?? "") || !/^(?:s|sh|sho|show|l|ls|li|lis|list)?$/.test(words[1] ?? "")) return undefined;
     const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
     const details = argv.some((word) => /^--?d(?:etails)?$/.test(word));

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption } from "./command.ts";
+import { hasOption, operands } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isShown, ranked } from "./parts.ts";
@@ -110,7 +110,7 @@ export const clock = defineFact({
   commands: [{ argv: ["timedatectl", "show"] }, { argv: ["chronyc", "-n", "tracking"] }, { argv: ["ntpq", "-pn"] }, { argv: ["adjtimex"] }],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
-    const words = rest.filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     if (program === "timedatectl") {
       const [command = "status"] = words;
       if (command === "show") {

@@ -518,6 +518,9 @@ export function hasLetter(argv: readonly string[], letter: string): boolean {
   return argv.some((word, i) => i > 0 && /^-[A-Za-z0-9]+$/.test(word) && word.includes(letter, 1));
 }
 
+/** The words behind the program that are no options. Values that stand in words of their own (`-n 5`) are among them. */
+export const operands = (argv: readonly string[]): string[] => argv.slice(1).filter((word) => !word.startsWith("-"));
+
 /** The value of an option: the word behind it, or behind its `=`. */
 export function optionValue(argv: readonly string[], ...names: readonly string[]): string | undefined {
   for (let i = 1; i < argv.length; i++) {

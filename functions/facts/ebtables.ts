@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { commandLine, isPromptLine, optionValue, withoutPrompt, words } from "./command.ts";
+import { commandLine, isPromptLine, operands, optionValue, withoutPrompt, words } from "./command.ts";
 import { savedOfNft } from "./ebtables-nft.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { isShown } from "./parts.ts";
@@ -265,7 +265,7 @@ function listedRule(line: string): RuleLine | undefined {
 
 /** `nft list ruleset`, `nft -a list table bridge nat`. */
 function isListOfBridges(argv: readonly string[]): boolean {
-  const [verb, what, family] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const [verb, what, family] = operands(argv);
   if (argv.some((word) => /^(?:-[a-z]*j[a-z]*|--json)$/.test(word)) || verb !== "list") return false;
   return (what === "ruleset" && (family === undefined || family === "bridge")) || ((what === "table" || what === "chain") && family === "bridge");
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption } from "./command.ts";
+import { hasOption, operands } from "./command.ts";
 import { PHYSICAL } from "./ethtool-statistics.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
@@ -42,7 +42,7 @@ export const ethtoolFeatures = defineFact({
   byHand: "ethtool -k INTERFACE",
   recognize(argv): View | undefined {
     if (argv[0] !== "ethtool" || !hasOption(argv, "-k", "--show-features", "--show-offload")) return undefined;
-    const names = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const names = operands(argv);
     const [name] = names;
     if (name === undefined || names.length > 1 || !(NAME.test(name) || name === "{}")) return undefined;
     return { format: hasOption(argv, "--json", "-j") ? "json" : "text", complete: true, scope: name, rank: 1 };

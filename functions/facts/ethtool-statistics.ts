@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption } from "./command.ts";
+import { hasOption, operands } from "./command.ts";
 import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
@@ -62,7 +62,7 @@ export const ethtoolStatistics = defineFact({
     const events = nodeEventsView(argv, "events");
     if (events !== undefined) return events;
     if (argv[0] !== "ethtool" || !hasOption(argv, "-S", "--statistics")) return undefined;
-    const names = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const names = operands(argv);
     const [name] = names;
     // `{}` stands for a name in the command that we run ourselves
     if (name === undefined || names.length > 1 || !(NAME.test(name) || name === "{}")) return undefined;

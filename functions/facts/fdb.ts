@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, asStrings, jsonElements } from "./json.ts";
 import { isMasked, readFamily, readMac } from "./mask.ts";
@@ -66,7 +66,7 @@ export const fdb = defineFact({
   recognize(argv): View | undefined {
     // -n looks into another network namespace
     if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     if (!/^f(?:d|db)?$/.test(words[0] ?? "") || !/^(?:s|sh|sho|show|l|ls|li|lis|list|g|ge|get)?$/.test(words[1] ?? "")) return undefined;
     const json = argv.some((word) => /^--?j(?:son)?$/.test(word));
     const scope = words.slice(2).join(" ");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 
 /**
@@ -27,7 +27,7 @@ export const flannelEnv = defineFact({
   title: "The node's range of pods and MTU as flannel noted them",
   commands: [{ argv: ["cat", FILE] }],
   recognize(argv): View | undefined {
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     const own = /^(?:\/host)?(?:\/var)?\/run\/flannel\/subnet\.env$/.test(words.at(-1) ?? "");
     const searched = /^[ef]?grep$/.test(argv[0] ?? "") && words.length === 2;
     return own && (searched || (argv[0] === "cat" && words.length === 1))

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { answeredByDefault, type Input, lines, type UnparsedLines } from "./fact.ts";
 
 /** One `Key=value` of an ini file (systemd, NetworkManager), with the file and section it stands in. */
@@ -50,7 +50,7 @@ export function iniSettings(text: string, file: string, unparsed: UnparsedLines)
 
 /** True for `grep -rs… ^ FOLDER…` (with or without --include) over these folders (or parts of them), without a pattern that leaves lines out. */
 export function grepsWholeFiles(argv: readonly string[], folder: RegExp): boolean {
-  const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const words = operands(argv);
   return (
     argv[0] === "grep" && (words[0] === "" || words[0] === "^" || words[0] === ".") && words.length > 1 && words.slice(1).every((word) => folder.test(word))
   );
@@ -58,7 +58,7 @@ export function grepsWholeFiles(argv: readonly string[], folder: RegExp): boolea
 
 /** The files that `cat` reads if all of them are of these; undefined otherwise. */
 export function catsFiles(argv: readonly string[], folder: RegExp): string[] | undefined {
-  const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const words = operands(argv);
   return argv[0] === "cat" && words.length > 0 && words.every((word) => folder.test(word)) ? words : undefined;
 }
 

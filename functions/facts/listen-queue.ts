@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter } from "./command.ts";
+import { hasLetter, operands } from "./command.ts";
 import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
 import { counterOf, growth, withinOneText } from "./sampled.ts";
@@ -64,7 +64,7 @@ export const listenQueue = defineFact({
   commands: [],
   elsewhere: true,
   recognize(argv): View | undefined {
-    const files = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const files = operands(argv);
     const isFile = (argv[0] === "cat" || argv[0] === "grep") && files.some((file) => FILE.test(file));
     const known = argv[0] === "ss" || argv[0] === "nstat" || (argv[0] === "netstat" && !hasLetter(argv, "r") && !hasLetter(argv, "i")) || isFile;
     return known ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 200), rank: 1 } : undefined;

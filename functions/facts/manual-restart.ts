@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { operands } from "./command.ts";
 import { defineFact, UnparsedLines, type View } from "./fact.ts";
 import { eachOnItsOwn } from "./parts.ts";
 
@@ -32,8 +33,8 @@ export const manualRestart = defineFact({
   title: "Services that somebody restarted between the outputs (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const [program = "", ...rest] = argv;
-    const [verb = "", ...names] = rest.filter((word) => !word.startsWith("-"));
+    const [program = ""] = argv;
+    const [verb = "", ...names] = operands(argv);
     const tool = TOOLS.some(([name, pattern]) => name === program && pattern.test(verb));
     const units = tool
       ? ["systemd-networkd"]

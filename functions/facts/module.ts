@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption, isPromptLine } from "./command.ts";
+import { hasOption, isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { combine, isShown, ranked } from "./parts.ts";
 import { withoutPrompts } from "./paste.ts";
@@ -45,7 +45,7 @@ export const module = defineFact({
   commands: [{ argv: ["lsmod"] }, { argv: ["ls", "/sys/module"] }],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
-    const files = rest.filter((word) => !word.startsWith("-"));
+    const files = operands(argv);
     if (program === "modprobe") return { format: "modprobe", complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 };
     if (program === "lsmod") return { format: "loaded", complete: true, scope: "loaded", rank: 2 };
     if (program === "modinfo" && files.length === 1 && !hasOption(argv, "-F", "-n")) {

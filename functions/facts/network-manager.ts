@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine, optionValue } from "./command.ts";
+import { isPromptLine, operands, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { nmcliDevices, nmcliFields } from "./nmcli.ts";
@@ -78,7 +78,7 @@ export const networkManager = defineFact({
     const unparsed = new UnparsedLines();
     const value: NetworkManager = { devices: [], settings: [], versions: [] };
     if (view.format === "settings") {
-      const files = argv[0] === "cat" ? argv.slice(1).filter((word) => !word.startsWith("-")) : [];
+      const files = argv[0] === "cat" ? operands(argv) : [];
       value.settings = iniSettings(text, files.length === 1 ? (files[0] as string) : "", unparsed).settings;
       return unparsed.with(value);
     }

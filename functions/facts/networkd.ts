@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { catsFiles, grepAnswered, grepsWholeFiles, IniSetting, iniSettings } from "./ini.ts";
 import { readMac } from "./mask.ts";
@@ -65,7 +65,7 @@ export const networkd = defineFact({
   commands: [{ argv: GREP }, { argv: GREP_LINKS }, { argv: ["networkctl", "list", "--no-pager", "--no-legend"] }, { argv: ["systemctl", "--version"] }],
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
-    const words = rest.filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     if ((program === "systemctl" || program === "networkctl" || program === "systemd") && rest.includes("--version")) {
       return { format: "version", complete: true, scope: "version", rank: 1 };
     }
@@ -106,7 +106,7 @@ export const networkd = defineFact({
     const unparsed = new UnparsedLines();
     const value: Networkd = { settings: [], files: [], interfaces: [], versions: [] };
     if (view.format === "settings") {
-      const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+      const words = operands(argv);
       const files = argv[0] === "cat" ? words : argv[0] === "grep" && /\.(?:link|conf|network)$/.test(words[1] ?? "") ? words.slice(1) : [];
       Object.assign(value, iniSettings(text, files.length === 1 ? (files[0] as string) : "", unparsed));
       const last = value.files.at(-1);

@@ -1,3 +1,4 @@
+import { operands } from "./command.ts";
 import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readJson } from "./nft-json.ts";
 import { inWords } from "./nft-numeric.ts";
@@ -26,7 +27,7 @@ export interface Listing {
 export function listing(argv: readonly string[]): Listing | undefined {
   if (argv[0] !== "nft") return undefined;
   const options = argv.slice(1).filter((word) => word.startsWith("-"));
-  const [verb, ...words] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const [verb, ...words] = operands(argv);
   const known = options.every((option) => (option.startsWith("--") ? OPTIONS.has(option) : /^-[janstSuNpyTe]{1,16}$/.test(option)));
   if (!known || verb !== "list" || !NOUNS.has(words[0] ?? "")) return undefined;
   const has = (letter: string, name: string) => options.some((option) => option === name || (!option.startsWith("--") && option.includes(letter)));

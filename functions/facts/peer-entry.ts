@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { parseMac } from "./ip-address.ts";
 
@@ -32,7 +32,7 @@ export const peerEntry = defineFact({
   commands: [],
   ofNeighbours: true,
   recognize(argv): View | undefined {
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     const asked = (argv[0] === "ip" && /^n(?:eigh(?:bou?r)?)?$/.test(words[0] ?? "")) || (argv[0] === "bridge" && words[0] === "fdb") || argv[0] === "arp";
     return asked ? { format: words[words.indexOf("dev") + 1 || words.length] ?? "", complete: false, scope: argv.join(" ").slice(0, 200), rank: 0 } : undefined;
   },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, hasOption } from "./command.ts";
+import { hasLetter, hasOption, operands } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { readFamily } from "./mask.ts";
 import { ranked } from "./parts.ts";
@@ -143,7 +143,7 @@ export const socket = defineFact({
     if (program === "netstat" && ["r", "g", "M"].some((letter) => hasLetter(argv, letter))) return undefined;
     if (hasOption(argv, "--summary", "--statistics", "--route", "--interfaces", "--kill", "--events")) return undefined;
     const has = (letter: string, ...names: string[]): boolean => hasLetter(argv, letter) || hasOption(argv, ...names);
-    const filters = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const filters = operands(argv);
     const [tcp, udp] = [has("t", "--tcp"), has("u", "--udp")];
     const other = has("x", "--unix") || has("w", "--raw") || has("A") || has("N") || has("f");
     if (other && !tcp && !udp) return undefined;
@@ -223,7 +223,7 @@ export const socket = defineFact({
 
 /** A search for one state in a file that is named after what lists sockets: somebody kept a listing, and counts in it. */
 function ofSaved(argv: readonly string[]): View | undefined {
-  const [pattern = "", file = "", ...more] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const [pattern = "", file = "", ...more] = operands(argv);
   const saved = stateOf(pattern.toUpperCase()) !== undefined && LISTING.test(file) && more.length === 0 && !hasLetter(argv, "v");
   return saved ? { format: SAVED, complete: false, scope: `${SAVED} ${argv.slice(1).join(" ")}`.slice(0, 200), rank: 0 } : undefined;
 }

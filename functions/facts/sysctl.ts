@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, isPromptLine } from "./command.ts";
+import { hasLetter, isPromptLine, operands } from "./command.ts";
 import { answeredByDefault, defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { namesFound } from "./iptables-search.ts";
 import { jsonElements } from "./json.ts";
@@ -142,7 +142,7 @@ export const sysctl = defineFact({
     const unparsed = new UnparsedLines();
     const rows: Setting[] = [];
     const absent = new Map<string, Absent>();
-    const asked = view.format === "files" ? (filesOf(argv) ?? []).map(keyOfPath) : operands(argv).map(keyOfWord);
+    const asked = view.format === "files" ? (filesOf(argv) ?? []).map(keyOfPath) : keyWords(argv).map(keyOfWord);
     const numbered = argv[0] === "grep" && hasLetter(argv, "n");
     // each line names its key
     const paired = view.format === "pairs" || view.format === "metrics" || view.format === LOADED;
@@ -297,7 +297,7 @@ const MEASURED: Readonly<Record<string, string>> = {
 const MAY_BE_EMPTY = new Set(["net.ipv4.ip_local_reserved_ports"]);
 
 function sysctlView(argv: readonly string[]): View | undefined {
-  const words = operands(argv);
+  const words = keyWords(argv);
   // what writes or lists only names says nothing of what is set
   if (words.some((word) => word.includes("=")) || ["w", "N", "h", "V", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
   if (argv.some((word) => /^--(?:write|names|help|version)/.test(word))) return undefined;
@@ -339,7 +339,7 @@ function soughtInVain(pipe: string): string[] {
 function askedPrefixes(argv: readonly string[], rows: readonly Setting[]): string[] {
   const pattern = patternOf(argv);
   if (pattern !== undefined) return beginnings(pattern, true);
-  return operands(argv)
+  return keyWords(argv)
     .map((word) => `${keyOfWord(word)}.`)
     .filter((folder) => rows.some(({ key }) => key.startsWith(folder)));
 }
@@ -366,12 +366,12 @@ function patternOf(argv: readonly string[]): string | undefined {
 }
 
 /** The words of a sysctl command line that name keys. */
-const operands = (argv: readonly string[]): string[] =>
+const keyWords = (argv: readonly string[]): string[] =>
   argv.filter((word, i) => i > 0 && !word.startsWith("-") && !(i > 1 && takesPattern(argv[i - 1] as string)));
 
 /** The one folder under /proc/sys of which ls prints names and nothing else. */
 function listedFolder(argv: readonly string[]): string | undefined {
-  const [folder, ...more] = argv.slice(1).filter((word) => !word.startsWith("-"));
+  const [folder, ...more] = operands(argv);
   const plain = !["l", "o", "g", "n", "R", "d", "i", "s"].some((letter) => hasLetter(argv, letter));
   return folder !== undefined && more.length === 0 && plain && PROC.test(folder) ? folder : undefined;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { withoutPrompts } from "./paste.ts";
@@ -65,7 +65,7 @@ export const tc = defineFact({
   commands: [{ argv: ["tc", "-s", "-j", "qdisc", "show"], samples: 2 }],
   recognize(argv): View | undefined {
     if (argv[0] !== "tc") return undefined;
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     const options = argv.slice(1).filter((word) => word.startsWith("-"));
     const [object = "", command = "show"] = words;
     const json = options.some((word) => /^-(?:j|json|p|pretty|s?j|js)$/.test(word));

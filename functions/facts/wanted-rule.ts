@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
@@ -59,7 +60,7 @@ export const wantedRule = defineFact({
   title: "Routing rules that a configuration asks for (pasted only)",
   commands: [],
   recognize(argv): View | undefined {
-    const words = argv.slice(1).filter((word) => !word.startsWith("-"));
+    const words = operands(argv);
     const scope = argv.join(" ").slice(0, 200);
     if (argv[0] === "nmcli" && words.some((word) => /^c(?:on(?:nection)?)?$/.test(word)) && words.some((word) => /^s(?:how)?$/.test(word)))
       return { format: "words", complete: true, scope, rank: 1 };
