@@ -4,6 +4,7 @@ import type { ArpAnswer } from "./arping.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 import { MARTIAN } from "./reverse-path.ts";
 import type { Route } from "./route.ts";
 import type { RouteAnswer } from "./route-answer.ts";
@@ -86,7 +87,7 @@ export const addressConflict = defineDerivedFact({
     for (const row of values["kernel-log"]?.rows ?? []) {
       const dad = DAD.exec(row.message);
       const moved = dad === null ? MOVED.exec(row.message) : null;
-      const age = row.age === undefined ? {} : { age: row.age };
+      const age = present({ age: row.age });
       if (dad !== null) add({ ...placed(row), kind: "dad", address: dad[2] as string, interface: dad[1] as string, other: dad[3] ?? "", ...age, count: 1 });
       else if (moved !== null)
         add({ ...placed(row), kind: "moved", address: moved[1] as string, interface: moved[4] as string, other: moved[3] as string, ...age, count: 1 });
@@ -101,14 +102,14 @@ export const addressConflict = defineDerivedFact({
           ? undefined
           : HEADER.exec(row.message)?.[1]?.replaceAll(" ", ":").slice("00:00:00:00:00:00:".length, "00:00:00:00:00:00:00:00:00:00:00:00".length);
       if (martian !== undefined && sender !== undefined && macs.size > 0 && !macs.has(sender))
-        add({ ...placed(row), kind: "heard", ...martian, other: sender, ...(row.age === undefined ? {} : { age: row.age }), count: 1 });
+        add({ ...placed(row), kind: "heard", ...martian, other: sender, ...present({ age: row.age }), count: 1 });
       const own = source !== null && source[1] === source[2] && addresses.some((known) => known.address === source[2] && known.interface === source[3]);
       martian = own ? { address: source[2] as string, interface: source[3] as string } : undefined;
     }
     for (const row of values["agent-log"]?.rows ?? []) {
       const flip = row.unit === "arpwatch" ? FLIP_FLOP.exec(row.message) : null;
       const own = flip === null ? undefined : addresses.find((known) => known.address === flip[1]);
-      const age = row.age === undefined ? {} : { age: row.age };
+      const age = present({ age: row.age });
       if (flip !== null && own !== undefined)
         add({ ...placed(row), kind: "moved", address: own.address, interface: own.interface, other: flip[2] as string, ...age, count: 1 });
     }

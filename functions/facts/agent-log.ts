@@ -9,6 +9,7 @@ import { NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { newestFirst, ofEarlierBoot, withAges } from "./log-time.ts";
 import { unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
+import { present } from "./present.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
 /**
@@ -358,7 +359,7 @@ function readEntries(entries: readonly JsonElement[], unparsed: UnparsedLines): 
       const { prefixed: _, joins: __, ...fields } = read === "kernel" ? { message, unit: "", prefixed: true, joins: false } : read;
       const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN);
       const level = PRIORITIES[asInteger(value["PRIORITY"]) ?? -1];
-      const row: Message = { line, ...(level === undefined ? {} : { level }), ...fields, unit: unitOf(name) };
+      const row: Message = { line, ...present({ level }), ...fields, unit: unitOf(name) };
       if (micros >= 0 && micros < 8.64e18) row.time = new Date(Math.floor(micros / 1000)).toISOString();
       messages.push(Object.assign(row, { text: quote }));
     }

@@ -3,6 +3,7 @@ import { attachTypeOf, bpftoolAnswered, bpftoolCall, isCgroupAttachType, isJson,
 import { hasLetter, isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { placed } from "./placed.ts";
 
 /**
  * BPF programs attached to cgroups, in the order in which they run.
@@ -75,7 +76,7 @@ export const bpfCgroup = defineFact({
     const add = collector(view.format === "effective");
     const finish = (rows: BpfCgroup[]) => {
       const first = view.complete ? rows[0] : undefined;
-      const trees = first === undefined ? [] : [{ ...placeOf(first), root: pathOf(call?.rest[0]) ?? "/sys/fs/cgroup" }];
+      const trees = first === undefined ? [] : [{ ...placed(first), root: pathOf(call?.rest[0]) ?? "/sys/fs/cgroup" }];
       const nothing = rows.length === 0 && truncated !== true && pipe === "" && cgroup !== undefined && cgroup !== "" && unparsed.count === 0;
       return unparsed.with({ rows, trees, empty: nothing ? [{ line: 1, cgroup, effective: view.format === "effective" }] : [] });
     };
@@ -99,8 +100,6 @@ export const bpfCgroup = defineFact({
   },
   merge: mergeCgroups,
 });
-
-const placeOf = (row: BpfCgroup & { text?: string }) => ({ line: row.line, ...(row.text === undefined ? {} : { text: row.text }) });
 
 /** Makes rows, counting positions per attach point. */
 function collector(effective: boolean) {

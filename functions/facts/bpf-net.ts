@@ -3,6 +3,7 @@ import { bpftoolAnswered, bpftoolCall, isJson, type NestedElement, nestedElement
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
+import { present } from "./present.ts";
 
 /**
  * BPF programs attached to network devices.
@@ -109,7 +110,7 @@ function fromJson(text: string, unparsed: UnparsedLines): { rows: Attachment[]; 
       if (programId !== undefined) others.push(Object.assign({ line, hook: "netfilter" as const, programId }, { text: quote }));
     } else if (device !== undefined) {
       const index = asInteger(value["ifindex"]);
-      const base = { line, interface: device, ...(index === undefined ? {} : { index }), hook: list === "xdp" ? "xdp" : (asString(value["kind"]) ?? "tc") };
+      const base = { line, interface: device, ...present({ index }), hook: list === "xdp" ? "xdp" : (asString(value["kind"]) ?? "tc") };
       const several = Array.isArray(value["multi_attachments"]) ? value["multi_attachments"] : [value];
       for (const attachment of several as Record<string, unknown>[]) {
         const id = attachment === value ? programId : asInteger(attachment?.["id"]);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { asked } from "./command.ts";
 import { toldByDate } from "./date-output.ts";
 import { firstIssue } from "./issue.ts";
+import { present } from "./present.ts";
 
 /** `capture.json` (DESIGN C3). Only schema, target.name and the outputs' command and file are required, so that a person can write one by hand. */
 export const CaptureIndex = z.strictObject({
@@ -161,7 +162,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
       stderr: output.stderr ?? "",
       truncated: truncated || (output.truncated ?? false),
       sample,
-      ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
+      ...present({ notRun: output.notRun }),
     };
     return [taken];
   });
@@ -202,19 +203,17 @@ export function indexOf(capture: Capture): CaptureIndex {
     target: { name: capture.target },
     transport: capture.transport,
     runbook: capture.runbook,
-    ...(capture.startedAt === undefined ? {} : { startedAt: capture.startedAt }),
+    ...present({ startedAt: capture.startedAt }),
     ...(capture.redacted === 0 ? {} : { redacted: capture.redacted }),
     ...(capture.notCollected.length === 0 ? {} : { notCollected: [...capture.notCollected] }),
     outputs: capture.outputs.map((output, i) => ({
       command: output.argv === undefined ? output.command : [...output.argv],
       file: output.file,
-      ...(output.exitCode === undefined ? {} : { exitCode: output.exitCode }),
-      ...(output.durationMs === undefined ? {} : { durationMs: output.durationMs }),
-      ...(output.startMs === undefined ? {} : { startMs: output.startMs }),
+      ...present({ exitCode: output.exitCode, durationMs: output.durationMs, startMs: output.startMs }),
       ...(output.stderr === "" ? {} : { stderr: output.stderr }),
       ...(output.truncated ? { truncated: true } : {}),
       ...(output.sample === 1 && first.get(asked(output.command)) === i ? {} : { sample: output.sample }),
-      ...(output.notRun === undefined ? {} : { notRun: output.notRun }),
+      ...present({ notRun: output.notRun }),
     })),
   };
 }

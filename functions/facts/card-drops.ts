@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * What the network cards dropped between the two samples. Only interfaces that are hardware, or a virtual machine's idea of it.
@@ -100,7 +101,7 @@ export const cardDrops = defineDerivedFact<CardDrops>({
       if (row.valueDelta === undefined || row.valueDelta === 0) continue;
       const all = received.get(row.interface);
       const about = { interface: row.interface, counter: row.name, place: "ring" as const, dropped: row.valueDelta, bonded: bonded(row.interface) };
-      result.rows.push({ ...placed(row), ...about, ...(all === undefined ? {} : { received: all }) });
+      result.rows.push({ ...placed(row), ...about, ...present({ received: all }) });
     }
     return result;
   },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
 /**
@@ -68,20 +69,20 @@ export const checksumError = defineDerivedFact<ChecksumErrors>({
   derive(values) {
     const sources = values as Sources;
     return {
-      seen: (sources["packet-trace"]?.damaged ?? []).map(({ line, output, text, source, destination, port, ones }) => ({
-        line,
-        ...present({ output, text, ones }),
-        source,
-        destination,
-        port,
+      seen: (sources["packet-trace"]?.damaged ?? []).map((row) => ({
+        ...placed(row),
+        ...present({ ones: row.ones }),
+        source: row.source,
+        destination: row.destination,
+        port: row.port,
       })),
       trials: trialsOf(sources),
       counters: (sources.nstat?.rows ?? [])
         .filter(({ name }) => name === "UdpInCsumErrors" || name === "TcpInCsumErrors")
-        .map(({ line, output, text, name, value, valueDelta }) => ({ line, ...present({ output, text }), name, value, ...present({ valueDelta }) })),
-      messages: (sources["kernel-log"]?.rows ?? []).flatMap(({ line, output, text, message, age }) => {
-        const [, source, port] = MESSAGE.exec(message) ?? [];
-        return source === undefined ? [] : [{ line, ...present({ output, text }), source, port: Number(port), ...present({ age }) }];
+        .map((row) => ({ ...placed(row), name: row.name, value: row.value, ...present({ valueDelta: row.valueDelta }) })),
+      messages: (sources["kernel-log"]?.rows ?? []).flatMap((row) => {
+        const [, source, port] = MESSAGE.exec(row.message) ?? [];
+        return source === undefined ? [] : [{ ...placed(row), source, port: Number(port), ...present({ age: row.age }) }];
       }),
     };
   },
@@ -95,7 +96,6 @@ function trialsOf(sources: Sources): ChecksumErrors["trials"] {
     const at = change.output;
     const failed = attempts.filter((row) => !row.answered && (row.output ?? at) < at);
     const again = attempts.find((row) => row.answered && (row.output ?? at) > at && failed.some((other) => other.command === row.command));
-    const { line, output, text, interface: name } = change;
-    return again === undefined ? [] : [{ line, ...present({ output, text }), interface: name, command: again.command }];
+    return again === undefined ? [] : [{ ...placed(change), interface: change.interface, command: again.command }];
   });
 }

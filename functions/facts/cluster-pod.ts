@@ -147,7 +147,7 @@ export const clusterPod = defineFact({
         rows.push({
           line,
           name,
-          ...(namespace === undefined ? {} : { namespace }),
+          ...present({ namespace }),
           status,
           ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
           ...whoseOf(node, names),

@@ -198,7 +198,7 @@ function fromObject(object: KubeObject, asked: string | undefined): Services {
             ...(external.has(address) ? { external: true } : {}),
           })),
     ),
-    endpoints: [...subsets, ...slices].map((endpoint) => ({ ...owner, ...endpoint, ...(slice === undefined ? {} : { name: slice }) })),
+    endpoints: [...subsets, ...slices].map((endpoint) => ({ ...owner, ...endpoint, ...present({ name: slice }) })),
   };
 }
 

@@ -4,6 +4,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import { prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 import type { Process } from "./process.ts";
 import type { Route } from "./route.ts";
 import type { Rule } from "./rule.ts";
@@ -90,7 +91,7 @@ export const defaultRoute = defineDerivedFact<DefaultRoute>({
       sought: values["agent-log"]?.logs?.some((log) => log.cut) === true ? [] : soughtIn(values["agent-log"]?.rows ?? []),
       complaints: (values["agent-log"]?.rows ?? [])
         .filter(({ message }) => NONE.test(message) || NOT_FOUND.test(message) || UNREACHABLE.test(message))
-        .map((row) => ({ ...placed(row), unit: row.unit, ...(row.age === undefined ? {} : { age: row.age }) })),
+        .map((row) => ({ ...placed(row), unit: row.unit, ...present({ age: row.age }) })),
       elsewhere: routes.filter((row) => !vrfs && isElsewhere(row) && !row.table.startsWith("vrf ")).map((row) => ({ ...placed(row), table: row.table })),
       agents: (values.process?.rows ?? []).filter((row) => AGENT.test(row.command) && !row.defunct).map((row) => ({ ...placed(row), command: row.command })),
       cluster: routes.flatMap((row) => (inCluster && CNI.test(row.interface ?? "") ? [{ ...placed(row), interface: row.interface as string }] : [])),
@@ -112,7 +113,7 @@ function soughtIn(messages: NonNullable<Sources["agent-log"]>["rows"]): DefaultR
       : placed(one).output !== placed(other).output || one.line > other.line;
   return messages
     .filter((row) => SOUGHT.test(row.message) && !found.some((later) => isLater(later, row)))
-    .map((row) => ({ ...placed(row), unit: row.unit, ...(row.age === undefined ? {} : { age: row.age }) }));
+    .map((row) => ({ ...placed(row), unit: row.unit, ...present({ age: row.age }) }));
 }
 
 /** Routes of a CNI on a node with IPv6 alone: lo's IPv4 address shows that IPv4 was listed, and no other interface has one. */

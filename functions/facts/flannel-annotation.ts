@@ -4,6 +4,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily, parseMac } from "./ip-address.ts";
 import { namedWords } from "./kubectl-command.ts";
 import { isCalled } from "./node-name.ts";
+import { present } from "./present.ts";
 
 /**
  * What flannel or Calico wrote about a node into the cluster, as people paste it: the other nodes send to this hardware address. netcheck itself never asks the cluster.
@@ -103,7 +104,7 @@ export const flannelAnnotation = defineFact({
             : inTable === undefined
               ? {}
               : { address: inTable, ...(row === null ? {} : { column: true }) }),
-          ...(node === undefined ? {} : { node }),
+          ...present({ node }),
           ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
         });
       if (ofCalico) calico = undefined;

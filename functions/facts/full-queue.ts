@@ -83,21 +83,13 @@ export const fullQueue = defineDerivedFact<FullQueue>({
     };
     for (const row of sources.socket?.rows ?? []) {
       const { protocol, state, address, port, process, receiveQueue, backlog, dropsDelta } = row;
-      const place = { line: row.line, ...(row.output === undefined ? {} : { output: row.output }) };
-      const about = {
-        ...place,
-        protocol,
-        address,
-        ...(port === undefined ? {} : { port }),
-        ...(process === undefined ? {} : { process }),
-        waiting: receiveQueue,
-      };
+      const about = { ...placed(row), protocol, address, ...present({ port, process }), waiting: receiveQueue };
       if (protocol === "tcp" && state === "LISTEN" && backlog !== undefined && backlog >= SMALL_BACKLOG && receiveQueue > backlog) {
         result.accept.push({ ...about, limit: backlog });
       }
       if (protocol === "tcp" && state === "LISTEN" && backlog === undefined && USUAL_BACKLOGS.has(receiveQueue - 1)) result.accept.push(about);
       if (protocol === "udp" && ((dropsDelta !== undefined && dropsDelta > 0) || receiveQueue >= FULL_BUFFER)) {
-        result.receive.push({ ...about, ...(dropsDelta === undefined ? {} : { dropsDelta }) });
+        result.receive.push({ ...about, ...present({ dropsDelta }) });
       }
     }
     for (const row of sources["agent-log"]?.rows ?? []) {

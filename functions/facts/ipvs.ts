@@ -3,6 +3,7 @@ import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
 import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { unbracketed } from "./ip-address.ts";
 import { ranked } from "./parts.ts";
+import { present } from "./present.ts";
 
 /**
  * Virtual servers of the kernel's load balancer IPVS and the real servers behind them.
@@ -171,7 +172,7 @@ function serviceOf(match: RegExpExecArray, line: number, hex: boolean): Service 
   const scheduler = NUMBERS.test(rest) ? undefined : /^[a-z]{1,16}(?= |$)/.exec(rest)?.[0];
   if (rest !== "" && scheduler === undefined && !NUMBERS.test(rest) && !/^(?:ops|persistent)/.test(rest)) return undefined;
   const persistent = / persistent\b/.test(rest);
-  return { line, protocol: mark ? "fwmark" : name.toLowerCase(), ...endpoint, ...(scheduler === undefined ? {} : { scheduler }), persistent, servers: 0 };
+  return { line, protocol: mark ? "fwmark" : name.toLowerCase(), ...endpoint, ...present({ scheduler }), persistent, servers: 0 };
 }
 
 function serverOf(match: RegExpExecArray, line: number, service: Service, hex: boolean): Server | undefined {
@@ -180,7 +181,7 @@ function serverOf(match: RegExpExecArray, line: number, service: Service, hex: b
   const forward = FORWARD.exec(rest);
   if (endpoint === undefined || (forward === null && rest !== "" && !NUMBERS.test(rest))) return undefined;
   const { protocol, address: serviceAddress, port: servicePort } = service;
-  const row: Server = { line, protocol, serviceAddress, ...(servicePort === undefined ? {} : { servicePort }), ...endpoint };
+  const row: Server = { line, protocol, serviceAddress, ...present({ servicePort }), ...endpoint };
   if (forward === null) return row;
   const [, kind, weight, active, inactive] = forward as unknown as [string, string, string, string, string];
   return { ...row, forward: kind.toLowerCase(), weight: Number(weight), active: Number(active), inactive: Number(inactive) };
@@ -201,7 +202,7 @@ function readSaved(content: string, line: number): Service | Server | undefined 
   if (real === undefined) {
     const scheduler = optionValue(words, "-s", "--scheduler");
     const persistent = words.includes("-p") || words.includes("--persistent");
-    return { line, protocol, ...endpoint, ...(scheduler === undefined ? {} : { scheduler }), persistent, servers: 0 };
+    return { line, protocol, ...endpoint, ...present({ scheduler }), persistent, servers: 0 };
   }
   const server = endpointOf(real, false);
   if (server === undefined) return undefined;
@@ -211,9 +212,9 @@ function readSaved(content: string, line: number): Service | Server | undefined 
     line,
     protocol,
     serviceAddress: endpoint.address,
-    ...(endpoint.port === undefined ? {} : { servicePort: endpoint.port }),
+    ...present({ servicePort: endpoint.port }),
     ...server,
-    ...(forward === undefined ? {} : { forward }),
+    ...present({ forward }),
     ...(Number.isSafeInteger(weight) ? { weight } : {}),
   };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Row } from "./fact.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /** A message of the kernel that says what it has no room for. */
 export const Complaint = z.object({
@@ -27,7 +28,7 @@ export function complaints(log: KernelLog | undefined, pattern: RegExp): Complai
     .map((row) => ({
       ...placed(row),
       message: row.message,
-      ...(row.age === undefined ? {} : { age: row.age }),
+      ...present({ age: row.age }),
       later: row.seconds === undefined ? 0 : newest - row.seconds,
     }));
 }

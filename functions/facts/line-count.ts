@@ -5,6 +5,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { ipCommand } from "./ip-command.ts";
 import { metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
 
 /**
  * How many lines a listing had of which a person kept nothing but their number. Options and filters may have left lines out: there are at least as many.
@@ -141,7 +142,7 @@ export const lineCount = defineFact({
                 count: Math.max(0, only.count - Number(about.includes("headline"))),
                 of,
                 ...said(of, about),
-                ...(search === undefined ? {} : { search }),
+                ...present({ search }),
                 ...(of === "elements" ? { map: view.scope } : {}),
               },
             ],

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { epochOf } from "./log-time.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * Interfaces of which the kernel said that the line went down or came up, as drivers word it; where its log is silent, what systemd-networkd or
@@ -111,7 +112,7 @@ export const linkEvent = defineDerivedFact({
       const { message, age, seconds, time } = entry;
       const found = message.length > 400 || !/link|carrier/i.test(message) ? undefined : eventOf(message);
       if (found === undefined || rows.length >= MAX_ROWS) continue;
-      const row = { ...placed(entry), ...found, ...(age === undefined ? {} : { age }) };
+      const row = { ...placed(entry), ...found, ...present({ age }) };
       rows.push(row);
       times.set(row, seconds ?? (time === undefined ? undefined : epochOf(time, 0)));
       const since = seconds ?? (uptime !== undefined && age !== undefined ? Math.abs(uptime - age) : (times.get(row) ?? Number.NaN) - (began ?? Number.NaN));
@@ -124,7 +125,7 @@ export const linkEvent = defineDerivedFact({
       const match = entry.message.length < 200 ? pattern?.exec(entry.message) : undefined;
       if (match === null || match === undefined || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
       const event = UP.has(match[2] ?? "") ? "up" : "down";
-      rows.push({ ...placed(entry), interface: match[1] as string, event, ...(entry.age === undefined ? {} : { age: entry.age }) });
+      rows.push({ ...placed(entry), interface: match[1] as string, event, ...present({ age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();
     // a restarted NetworkManager says again that the line is there; a driver says so when it comes up

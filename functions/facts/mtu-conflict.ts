@@ -6,6 +6,7 @@ import { prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
+import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
@@ -108,7 +109,7 @@ export const mtuConflict = defineDerivedFact({
       if (match === null) continue;
       const { age } = entry;
       const row = { interface: match[1] as string, size: Number(match[2]), mtu: Number(match[3]) };
-      drops.push({ ...placed(entry), ...row, ...(age === undefined ? {} : { age }) });
+      drops.push({ ...placed(entry), ...row, ...present({ age }) });
     }
     const links = new Map((values.link?.rows ?? []).map((row) => [row.interface, row]));
     const routes = values.route?.rows ?? [];

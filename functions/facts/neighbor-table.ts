@@ -3,6 +3,7 @@ import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * How full the neighbour tables are: the kernel's complaints, and the number of entries beside the limit. The limit (gc_thresh3) and the kernel's count
@@ -57,7 +58,7 @@ export const neighborTable = defineDerivedFact({
       if (!OVERFLOW.test(row.message)) continue;
       const { age } = row;
       const family: Family = /ndisc_cache/.test(row.message) ? "ipv6" : "ipv4";
-      complaints.push({ ...placed(row), family, ...(age === undefined ? {} : { age }) });
+      complaints.push({ ...placed(row), family, ...present({ age }) });
     }
     const levels: Level[] = [];
     for (const family of ["ipv4", "ipv6"] as const) {

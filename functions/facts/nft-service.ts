@@ -1,5 +1,6 @@
 import type { Row } from "./fact.ts";
 import type { Nft } from "./nft-row.ts";
+import { present } from "./present.ts";
 
 /**
  * A service as kube-proxy writes it in its nftables mode (IPv4): an element of a verdict map, and the chain that it leads to. Each chain of an endpoint ends in
@@ -50,7 +51,7 @@ export function nftServices(nft: Nft): NftService[] {
       const rows = refused
         ? [map]
         : told.filter(({ spec, target: next }) => next !== "mark-for-masquerade" || spec.includes(" daddr ") || spec.startsWith("ip daddr")).slice(0, 4);
-      if (refused || endpoints.size > 0) services.push({ ...(address === undefined ? {} : { address }), port: Number(port), protocol, endpoints, rows });
+      if (refused || endpoints.size > 0) services.push({ ...present({ address }), port: Number(port), protocol, endpoints, rows });
     }
   }
   return services;

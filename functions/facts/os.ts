@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { present } from "./present.ts";
 
 /**
  * Distribution and kernel.
@@ -94,16 +95,8 @@ function releaseOf(text: string, unparsed: UnparsedLines): Release[] {
   const place = values.get("ID") ?? values.get("NAME") ?? values.get("PRETTY_NAME");
   if (place === undefined) return [];
   const of = (name: string): string | undefined => values.get(name)?.value || undefined;
-  const [versionId, name, prettyName] = [of("VERSION_ID"), of("NAME"), of("PRETTY_NAME")];
-  return [
-    {
-      line: place.line,
-      id: (of("ID") ?? "linux").toLowerCase(),
-      ...(versionId === undefined ? {} : { versionId }),
-      ...(name === undefined ? {} : { name }),
-      ...(prettyName === undefined ? {} : { prettyName }),
-    },
-  ];
+  const names = present({ versionId: of("VERSION_ID"), name: of("NAME"), prettyName: of("PRETTY_NAME") });
+  return [{ line: place.line, id: (of("ID") ?? "linux").toLowerCase(), ...names }];
 }
 
 /** The fields of uname that are asked for, one letter each. */
@@ -126,7 +119,7 @@ function unameOf(content: string, asked: string): Omit<Kernel, "line"> | undefin
   let machine: string | undefined;
   while (words.length > 0 && MACHINE.test(words.at(-1) as string)) machine = words.pop();
   if (words.length > 0 && !has("v")) return undefined;
-  return { release, ...(machine === undefined ? {} : { machine }), ...(words.length === 0 ? {} : { version: words.join(" ") }) };
+  return { release, ...present({ machine }), ...(words.length === 0 ? {} : { version: words.join(" ") }) };
 }
 
 function hostnamectlOf(content: string): Omit<Kernel, "line"> | undefined {

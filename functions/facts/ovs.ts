@@ -4,6 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { cells, csvRecords, type DatabaseRecord, jsonRecords, listRecords, tableRecords, unquoted } from "./ovs-database.ts";
 import { combine, ranked } from "./parts.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * Open vSwitch: bridges, their ports and interfaces, bonds and their members.
@@ -337,12 +338,10 @@ function addRecord(table: "Bridge" | "Port" | "Interface", record: DatabaseRecor
   const one = (column: string): string | undefined => all(column)[0] || undefined;
   const name = one("name");
   if (name === undefined) return; // `--columns` without the name: nothing to tie it to
-  const place = { line: record.line, ...(record.text === undefined ? {} : { text: record.text }) };
-  const uuid = all("_uuid")[0];
-  const identity = uuid === undefined ? {} : { uuid };
+  const place = placed(record);
+  const identity = present({ uuid: all("_uuid")[0] });
   if (table === "Bridge") {
-    const [datapathType, failMode] = [one("datapath_type"), one("fail_mode")];
-    const kinds = { ...(datapathType === undefined ? {} : { datapathType }), ...(failMode === undefined ? {} : { failMode }) };
+    const kinds = present({ datapathType: one("datapath_type"), failMode: one("fail_mode") });
     value.bridges.push({ ...place, name, ...kinds, ...identity, ...(record.columns.has("ports") ? { portUuids: [...all("ports")] } : {}) });
   } else if (table === "Interface") {
     const [type, mac, options, error] = [one("type"), one("mac_in_use") ?? one("mac"), all("options"), one("error")];
@@ -359,8 +358,12 @@ function addRecord(table: "Bridge" | "Port" | "Interface", record: DatabaseRecor
     if (tag !== undefined && /^\d{1,4}$/.test(tag)) row.tag = Number(tag);
     value.ports.push(row);
     if (!bond) return;
-    const settings = { ...(mode === undefined ? {} : { mode }), ...(lacp === undefined ? {} : { lacp }) };
-    value.bonds.push({ ...place, name, ...settings, ...(activeMac !== undefined && MAC.test(activeMac) ? { activeMac: activeMac.toLowerCase() } : {}) });
+    value.bonds.push({
+      ...place,
+      name,
+      ...present({ mode, lacp }),
+      ...(activeMac !== undefined && MAC.test(activeMac) ? { activeMac: activeMac.toLowerCase() } : {}),
+    });
   }
 }
 
@@ -383,14 +386,8 @@ function resolve(all: Ovs): void {
       if (port.bridge !== undefined) row.bridge ??= port.bridge;
       if (!port.bond) continue;
       const activeMac = bonds.get(port.name)?.activeMac;
-      const { line, output, text } = port as Port & { output?: number; text?: string };
-      const place = { line, ...(output === undefined ? {} : { output }), ...(text === undefined ? {} : { text }) };
-      all.members.push({
-        ...place,
-        bond: port.name,
-        interface: row.interface,
-        ...(activeMac === undefined || row.mac === undefined ? {} : { active: row.mac === activeMac }),
-      });
+      const active = activeMac === undefined || row.mac === undefined ? undefined : row.mac === activeMac;
+      all.members.push({ ...placed(port), bond: port.name, interface: row.interface, ...present({ active }) });
     }
   }
 }

@@ -166,7 +166,7 @@ export const packetTrace = defineFact({
         if (prohibited !== undefined) value.refusals.push({ line, source, destination, reason: "admin-prohibited" });
         else if (port !== undefined) {
           const number = PORTS[port] ?? (/^\d{1,5}$/.test(port) ? Number(port) : undefined);
-          value.refusals.push({ line, source, destination, reason: "port", ...(number === undefined ? {} : { port: number }) });
+          value.refusals.push({ line, source, destination, reason: "port", ...present({ port: number }) });
         }
       }
     }

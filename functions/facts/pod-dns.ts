@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * What names are resolved with in pods of this node that inherit the node's resolver (CoreDNS itself among them): the file that the kubelet takes, its
@@ -70,7 +71,7 @@ function derive(values: Sources, whole: ReadonlySet<string>): PodDns {
   return {
     sources: source === undefined ? [] : [source],
     nameservers: nameservers.map((row) => ({ ...placed(row), address: row.address, loopback: isLoopback(row.address) })),
-    loops: loops.map((row) => ({ ...placed(row), ...(row.age === undefined ? {} : { age: row.age }), message: row.message })),
+    loops: loops.map((row) => ({ ...placed(row), ...present({ age: row.age }), message: row.message })),
   };
 }
 

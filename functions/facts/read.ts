@@ -14,6 +14,7 @@ import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { isShown } from "./parts.ts";
 import { unadorned } from "./paste.ts";
 import { countedNone, cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
+import { present } from "./present.ts";
 import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
 
@@ -258,7 +259,7 @@ function readOutput(
       truncated: output.truncated,
       sorted,
       pipe,
-      ...(names === undefined ? {} : { names }),
+      ...present({ names }),
     };
     const parsed = parseWrapped(fact, input);
     stamp(parsed.value, index);

@@ -5,6 +5,7 @@ import { grepAnswered } from "./ini.ts";
 import { asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
+import { present } from "./present.ts";
 
 /**
  * Where names are resolved: the files of the resolver, and which of them the kubelet hands to pods.
@@ -288,7 +289,7 @@ function readConfigz(text: string, value: ResolvConf, unparsed: UnparsedLines): 
       continue;
     }
     const resolvConf = asString(settings["resolvConf"]);
-    value.kubelet.push(Object.assign({ line, file: "configz", whole: true, ...(resolvConf === undefined ? {} : { resolvConf }) }, { text: quote }));
+    value.kubelet.push(Object.assign({ line, file: "configz", whole: true, ...present({ resolvConf }) }, { text: quote }));
     for (const address of asStrings(settings["clusterDNS"]))
       if (readFamily(address, "ipv4") !== undefined) value.clusterDns.push(Object.assign({ line, file: "configz", address }, { text: quote }));
   }

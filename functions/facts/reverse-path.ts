@@ -5,6 +5,7 @@ import { addressFamily } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
@@ -171,7 +172,7 @@ function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeV
       source,
       destination,
       count: (known?.count ?? 0) + 1,
-      ...(age === undefined ? {} : { age }),
+      ...present({ age }),
       filter: node.filterOf(name),
       ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
       asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),

@@ -3,6 +3,7 @@ import type { Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import { addressBits, networkBits, prefixBits, widthOf, within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
+import { placed } from "./placed.ts";
 import type { Route } from "./route.ts";
 import { FWMARK, type Rule } from "./rule.ts";
 
@@ -147,9 +148,18 @@ function indexed(family: Family, routes: readonly RouteRow[], addresses: readonl
   if (!own.some((row) => row.table === "local")) {
     for (const row of addresses) {
       if (row.family !== family) continue;
-      const { line, output, interface: name, address } = row;
-      const place = { line, ...(output === undefined ? {} : { output }), ...(row.text === undefined ? {} : { text: row.text }) };
-      add({ ...place, family, type: "local", prefix: `${address}/${widthOf(family)}`, interface: name, source: address, metric: 0, table: "local", flags: [] });
+      const { interface: name, address } = row;
+      add({
+        ...placed(row),
+        family,
+        type: "local",
+        prefix: `${address}/${widthOf(family)}`,
+        interface: name,
+        source: address,
+        metric: 0,
+        table: "local",
+        flags: [],
+      });
     }
   }
   // A metric that the format does not print is taken for the best there is: the order of the lines stands.

@@ -7,6 +7,7 @@ import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 
 /**
@@ -292,7 +293,7 @@ function iptablesLeftovers(sources: Sources, jumps: readonly (IptablesRow & Row)
     const address = row.destination?.replace(/\/(?:32|128)$/, "");
     const port = row.destinationPort;
     const harmful = served.has(`${address} ${port}`);
-    return { ...placed(row), of: "iptables", kind, ...(address === undefined ? {} : { address }), ...(port === undefined ? {} : { port }), harmful };
+    return { ...placed(row), of: "iptables", kind, ...present({ address, port }), harmful };
   };
   return [...rejects.map((row) => made(row, "reject")), ...jumps.map((row) => made(row, "rule"))].toSorted((a, b) => Number(b.harmful) - Number(a.harmful));
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * How many TCP sockets are stuck, by state and program.
@@ -99,12 +100,12 @@ export const socketCount = defineDerivedFact<SocketCount>({
         .filter(([state]) => !counted.some((row) => row.state === state))
         .map(([state, { place, count, programs }]) => {
           const [process] = topOf(programs);
-          return { ...place, state, count, ...(process === undefined ? {} : { process }) };
+          return { ...place, state, count, ...present({ process }) };
         })
         .concat(
           counted.map((row) => {
             const process = row.process ?? topOf(groups.get(row.state)?.programs)[0];
-            return { ...placed(row), state: row.state, count: row.count, ...(process === undefined ? {} : { process }) };
+            return { ...placed(row), state: row.state, count: row.count, ...present({ process }) };
           }),
         )
         .concat(counted.some((row) => row.state === "CLOSE-WAIT") ? [] : fromLsof)

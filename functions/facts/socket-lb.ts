@@ -229,11 +229,9 @@ function derive(sources: Sources, whole: ReadonlySet<string>): SocketLb {
         position: row.position,
         first: row.position === 1,
         mapIds: programs.get(programId)?.mapIds ?? [],
-        ...(servicesMapId === undefined ? {} : { servicesMapId }),
-        ...(backendsMapId === undefined ? {} : { backendsMapId }),
+        ...present({ servicesMapId, backendsMapId }),
         servicesMapPinned: servicesMapId !== undefined && agentMaps.has(servicesMapId),
-        ...(linkId === undefined ? {} : { linkId }),
-        ...(row.name === undefined ? {} : { name: row.name }),
+        ...present({ linkId, name: row.name }),
       };
     }),
     conflicts: found.conflicts,
@@ -255,7 +253,7 @@ function linkedRows(links: readonly (BpfLink & Row)[], programs: ReadonlyMap<num
       const position = (positions.get(point) ?? 0) + 1;
       positions.set(point, position);
       const name = programs.get(programId)?.name;
-      return { ...placed(link), cgroup, attachType, programId, position, effective: false, ...(name === undefined ? {} : { name }) };
+      return { ...placed(link), cgroup, attachType, programId, position, effective: false, ...present({ name }) };
     });
 }
 
@@ -292,7 +290,7 @@ function orphansOf(
     if (!ROOT_CGROUPS.test(row.cgroup) || !CILIUM_PROGRAM.test(name)) return [];
     const { cgroup, attachType } = row;
     const reason = disabled === undefined ? ("no-agent" as const) : ("disabled" as const);
-    return [{ ...placed(row), cgroup, attachType, attachName: attachNameOf(attachType), programId, name, reason, ...(linkId === undefined ? {} : { linkId }) }];
+    return [{ ...placed(row), cgroup, attachType, attachName: attachNameOf(attachType), programId, name, reason, ...present({ linkId }) }];
   });
   return { orphans: orphans.slice(0, MAX_ROWS), keepers: orphans.length === 0 ? [] : [placed(keeper)] };
 }
@@ -426,8 +424,7 @@ function frontends(dump: Dump, tables: readonly Map<number, string>[]): Service[
     if (entry === undefined) {
       const service: Service = {
         ...placed(row),
-        ...(dump.mapId === undefined ? {} : { mapId: dump.mapId }),
-        ...(dump.pinned === undefined ? {} : { pinned: dump.pinned }),
+        ...present({ mapId: dump.mapId, pinned: dump.pinned }),
         address: addressOf(key.slice(0, digits)),
         port: bigEndian(key, digits / 2),
         protocol: protocolOf(littleEndian(key, digits / 2 + 4, 1)),

@@ -5,6 +5,7 @@ import { readFamily } from "./mask.ts";
 import { ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
 import { countsEqual, isLineCount } from "./pipe.ts";
+import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import { growth, samples } from "./sampled.ts";
 
@@ -365,14 +366,11 @@ function shownBy(parts: readonly Part<Sockets>[]): Sockets["shown"] {
   return parts.flatMap((part) => {
     const words = part.view.scope.split(" ");
     if (!part.complete) return [];
-    const line = part.value.rows[0]?.line ?? 1;
-    const output = (part.value.rows[0] as { output?: number } | undefined)?.output;
+    const place = placed(part.value.rows[0] ?? { line: 1 });
     const filtered = part.view.scope.includes(CLOSE_WAIT);
     const [listening, connected] = [words.includes("all") || words.includes("listening"), words.includes("all") || words.includes("connected")];
     const about = { listening: listening && !filtered, connected: connected && !filtered, closeWait: connected };
-    return words
-      .filter((word) => word === "tcp" || word === "udp")
-      .map((protocol) => ({ line, ...(output === undefined ? {} : { output }), protocol, ...about }));
+    return words.filter((word) => word === "tcp" || word === "udp").map((protocol) => ({ ...place, protocol, ...about }));
   });
 }
 

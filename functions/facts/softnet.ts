@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
+import { present } from "./present.ts";
 import { deltas, isTimeLine, samples } from "./sampled.ts";
 
 /**
@@ -95,7 +96,7 @@ export const softnet = defineFact({
           rows = [];
           tables.push(rows);
         }
-        rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...(flowLimit === undefined ? {} : { flowLimit }) });
+        rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...present({ flowLimit }) });
       } else {
         if (!metrics) rows = [];
         if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) {

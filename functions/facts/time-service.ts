@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
+import { present } from "./present.ts";
 
 /**
  * What the services that set the clock said last in their logs: they say once that they lost their servers, and once that they have one again.
@@ -69,7 +70,7 @@ export const timeService = defineDerivedFact<TimeService>({
       const last = ordered.at(-1);
       if (last === undefined) continue;
       const said = { ...placed(last), program, message: last.message };
-      if (since.length >= times) lost.push({ ...said, ...(last.age === undefined ? {} : { age: last.age }) });
+      if (since.length >= times) lost.push({ ...said, ...present({ age: last.age }) });
       else if (since.length === 0 && follows?.test(last.message)) following.push(said);
     }
     return { lost, following };
