@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine, operands } from "./command.ts";
+import { operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { isPrompt } from "./paste.ts";
@@ -39,7 +39,7 @@ export const bgpRoute = defineFact({
     for (const { line, text: content } of lines(text)) {
       const [, flags = "", prefix = "", nextHop = ""] = ROW.exec(content) ?? [];
       if (addressFamily(nextHop) !== undefined) rows.push({ line, prefix, nextHop, best: flags.includes(">") });
-      else if (!FRAME.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      else if (!FRAME.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows });
   },

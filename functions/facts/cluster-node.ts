@@ -110,7 +110,7 @@ export const clusterNode = defineFact({
           ...(addressFamily(address) === undefined ? {} : { internalAddress: address }),
           ...present({ age: secondsOf(since) }),
         });
-      } else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      } else if (!HEADER.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows: withOwn(rows, names), ranges: [] });
   },

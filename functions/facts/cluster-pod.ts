@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasOption, isPromptLine, optionValue } from "./command.ts";
+import { hasOption, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects, secondsOf } from "./kube-list.ts";
@@ -126,7 +126,7 @@ export const clusterPod = defineFact({
       if (view.format === "columns") {
         const pod = chosen(line, content, input);
         if (pod !== undefined) rows.push(pod);
-        else if (!/^[A-Z][A-Z\d_ -]{0,400}$/.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+        else if (!/^[A-Z][A-Z\d_ -]{0,400}$/.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
         continue;
       }
       const kind = kindInRow(content.trim());
@@ -153,7 +153,7 @@ export const clusterPod = defineFact({
           ...whoseOf(node, names),
           ...present({ age: secondsOf(since), unready: unreadyFor(ready, status, secondsOf(restarted ?? since)) }),
         });
-      } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     const listed = unparsed.count === 0 && rows.length > 0 ? listingOf(input) : [];
     // of one node's pods all are of that node, whether or not the columns say so

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine, optionValue } from "./command.ts";
+import { optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeField, type KubeObject, kindInRow, kubeObjects } from "./kube-list.ts";
@@ -116,7 +116,7 @@ export const clusterService = defineFact({
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
       const kind = kindInRow(content);
-      if ((kind !== undefined && !KIND.test(kind)) || isTableHeader(content) || HEADER.test(content) || isPrompt(raw) || isPromptLine(raw)) continue;
+      if ((kind !== undefined && !KIND.test(kind)) || isTableHeader(content) || HEADER.test(content) || isPrompt(raw)) continue;
       const row = fromTable(content.split(/\s+/, 12), line, asked);
       if (row === undefined) unparsed.add(line, raw);
       found.nodePorts.push(...(row?.nodePorts ?? []));

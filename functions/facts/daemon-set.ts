@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { namedWords } from "./kubectl-command.ts";
 import { isPrompt } from "./paste.ts";
@@ -42,7 +41,7 @@ export const daemonSet = defineFact({
     for (const { line, text: content } of lines(text)) {
       const [, name, desired, ready, selector = ""] = ROW.exec(content.trim()) ?? [];
       if (name !== undefined) rows.push({ line, name, desired: Number(desired), ready: Number(ready), selector });
-      else if (!HEADER.test(content.trim()) && !isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      else if (!HEADER.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     const whole = view.complete && unparsed.count === 0 && (pipe ?? "") === "";
     return unparsed.with({ rows, listings: whole ? rows.slice(0, 1).map(({ line }) => ({ line })) : [] });

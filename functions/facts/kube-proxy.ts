@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
 import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
 import { epochOf } from "./log-time.ts";
@@ -98,7 +97,7 @@ export const kubeProxy = defineFact<KubeProxy>({
       if (view.format === "proxyMode") {
         const mode = WORD.exec(content.trim())?.[1];
         if (mode !== undefined) value.modes.push({ line, mode, source: "endpoint" });
-        else if (!isPrompt(content) && !isPromptLine(content) && !content.startsWith("curl: ")) unparsed.add(line, content);
+        else if (!isPrompt(content) && !content.startsWith("curl: ")) unparsed.add(line, content);
       } else if (view.format === "metrics") {
         const metric = METRIC.exec(content);
         if (metric !== null && Number.isFinite(Number(metric[2]))) value.metrics.push({ line, name: metric[1] as string, value: Number(metric[2]) });

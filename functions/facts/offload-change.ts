@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { eachOnItsOwn } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
@@ -38,7 +37,7 @@ export const offloadChange = defineFact({
     const rows: Change[] = [];
     let silent = true;
     for (const { line, text: content } of lines(text)) {
-      if (!isPromptLine(content) && !isPrompt(content)) silent = false;
+      if (!isPrompt(content)) silent = false;
       const match = CHANGED.exec(content);
       if (match !== null && !content.includes("[fixed")) rows.push({ line, interface: name, name: match[1] as string, on: match[2] === "on" });
     }

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { eachOnItsOwn } from "./parts.ts";
@@ -109,8 +108,7 @@ export const ping = defineFact({
         if (current !== undefined) current.tooLarge++;
       } else if (UNREACHABLE.test(bare)) {
         if (current !== undefined) current.unreachable = (current.unreachable ?? 0) + 1;
-      } else if (!FRAME.test(bare) && !(current === undefined && HEADING.test(bare)) && !isPrompt(content) && !isPromptLine(content))
-        unparsed.add(line, content);
+      } else if (!FRAME.test(bare) && !(current === undefined && HEADING.test(bare)) && !isPrompt(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows });
   },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
+import { hasLetter, hasOption, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { isPrompt } from "./paste.ts";
@@ -116,7 +116,7 @@ export const process = defineFact({
       if (row !== undefined) {
         rows.push(row);
         if (!names && content.length === window && row.arguments === undefined && !content.endsWith("]")) cut.push({ line, text: content });
-      } else if (!isPrompt(content) && !isPromptLine(content)) unparsed.add(line, content);
+      } else if (!isPrompt(content)) unparsed.add(line, content);
     }
     // where the lines were wrapped instead, their rests stand behind them, and could not be read
     if (unparsed.count === 0) for (const { line, text: content } of cut) unparsed.add(line, content);

@@ -202,7 +202,7 @@ function readTargets(text: string, scope: string, value: ResolvConf, unparsed: U
     const content = raw.trim();
     const listed = LISTED.exec(content);
     const [file, target] = listed === null ? [files.length === 1 ? files[0] : undefined, content] : [listed[1], listed[2]];
-    if (isPrompt(raw) || isPromptLine(raw) || COMPLAINT.test(content) || (listed !== null && target === undefined)) continue;
+    if (isPrompt(raw) || COMPLAINT.test(content) || (listed !== null && target === undefined)) continue;
     if (file === undefined || target === undefined || !/^(?:\/|\.\.\/)\S{1,200}$/.test(target)) unparsed.add(line, raw);
     else value.targets.push({ line, file: bare([file])[0] as string, target: target.replace(/^(?:\.\.\/){1,8}/, "/") });
   }
@@ -225,7 +225,7 @@ function readFiles(text: string, argv: readonly string[], format: string, value:
     if (named) file = bare([path])[0] as string;
     // and with -n the number of the line
     const content = (named ? raw.slice(path.length + 1) : raw).replace(NUMBERED, "");
-    if (content.trim() === "" || raw === "--" || isPrompt(raw) || isPromptLine(raw)) continue;
+    if (content.trim() === "" || raw === "--" || isPrompt(raw)) continue;
     if (format === "kubelet") {
       // every line of the settings is one of many that say nothing of names
       if (!COMPLAINT.test(content)) open = readSetting(content, file, line, value, open);
@@ -331,7 +331,7 @@ function readResolvectl(text: string, value: ResolvConf, unparsed: UnparsedLines
       if (list) addServers(servers[2] as string, line, owner, value);
     } else if (MODE.test(content)) value.targets.push({ line, file: "/etc/resolv.conf", target: MODE.exec(content)?.[1] as string });
     else if (list && readFamily(serverAddress(content), "ipv4") !== undefined) addServers(content, line, owner, value);
-    else if (FIELD.test(content) || isPrompt(raw) || isPromptLine(raw)) list = false;
+    else if (FIELD.test(content) || isPrompt(raw)) list = false;
     else if (!/^[~\w.%:#-]{1,255}(?: [~\w.%:#-]{1,255}){0,32}$/.test(content)) unparsed.add(line, raw);
   }
 }
