@@ -1,5 +1,6 @@
 import type { Family } from "./ip-address.ts";
 import { addressFamily, parsePrefix } from "./ip-address.ts";
+import { fromHexIpv6 } from "./ipv6.ts";
 
 /** Addresses as whole numbers, for what text cannot do: which prefix holds which address. */
 
@@ -31,15 +32,10 @@ function halves(text: string): [number, number] {
   return [Math.floor(number / 65536), number % 65536];
 }
 
-/** The number as an address: dotted, or eight groups with the longest run of zeros left out. */
+/** The number as an address, as it is usually written. */
 export function addressText(bits: bigint, family: Family): string {
-  if (family === "ipv4") return [24n, 16n, 8n, 0n].map((shift) => Number((bits >> shift) & 255n)).join(".");
-  const groups = Array.from({ length: 8 }, (_, i) => ((bits >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
-  const runs = [...groups.join(":").matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
-  const longest = runs[0];
-  if (longest === undefined) return groups.join(":");
-  const text = groups.join(":");
-  return `${text.slice(0, longest.index)}::${text.slice(longest.index + longest[0].length).replace(/^:/, "")}`;
+  if (family === "ipv6") return fromHexIpv6(bits.toString(16).padStart(32, "0"));
+  return [24n, 16n, 8n, 0n].map((shift) => Number((bits >> shift) & 255n)).join(".");
 }
 
 /** The bits of an address that a prefix of this length keeps. */

@@ -1,5 +1,5 @@
-import { addressFamily, type Family } from "./ip-address.ts";
-import { addressBits, widthOf } from "./ip-bits.ts";
+import type { Family } from "./ip-address.ts";
+import { prefixBits, widthOf } from "./ip-bits.ts";
 
 /** Addresses from `low` to `high`, both included, as numbers. */
 export interface Range {
@@ -19,16 +19,10 @@ export function rangeOf(text: string): Range | undefined {
     if (from === undefined || to?.family !== from.family || to.high < from.low) return undefined;
     return { family: from.family, low: from.low, high: to.high };
   }
-  const slash = text.indexOf("/");
-  const address = slash === -1 ? text : text.slice(0, slash);
-  const family = addressFamily(address);
-  if (family === undefined) return undefined;
-  const width = widthOf(family);
-  const length = slash === -1 ? width : Number(text.slice(slash + 1));
-  if (!Number.isInteger(length) || length < 0 || length > width || slash === text.length - 1) return undefined;
-  const value = addressBits(address) as bigint;
-  const rest = (1n << BigInt(width - length)) - 1n;
-  return { family, low: value & ~rest, high: value | rest };
+  const prefix = prefixBits(text);
+  if (prefix === undefined) return undefined;
+  const { family, network, length } = prefix;
+  return { family, low: network, high: network + (1n << BigInt(widthOf(family) - length)) - 1n };
 }
 
 /** How `inner` lies in `outer`; apart if they are of different families. */
