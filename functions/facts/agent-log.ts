@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { baseName, isPromptLine, optionValue } from "./command.ts";
 import { answeredByDefault, defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
+import { entryTime, JOURNAL_REMARK, journalEntries, STRUCTURED, structured } from "./journal.ts";
 import { asInteger, asString, type JsonElement } from "./json.ts";
 import { isLogStore, storedLines } from "./log-export.ts";
 import { readMessage } from "./log-message.ts";
@@ -51,8 +51,6 @@ type AgentLog = z.infer<typeof AgentLog>;
 
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;
-// -- Logs begin at …, -- Boot …, -- No entries --, Hint: …, and a pager's last line
-const REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,6}-\d{1,6}.{0,40}|\(END\))$/;
 const COMPLAINT = /^(?:journalctl|tail|cat|head|grep|find|dmesg|kubectl|crictl|docker): |^Error from server|^error: |^FATA\[\d{4}\]/;
 const HEADER = /^==> (\/?[^\s<>]{1,400}) <==$/;
 // what stern prints when a pod comes or goes
@@ -258,7 +256,7 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       open = undefined;
       continue;
     }
-    if (REMARK.test(content) || isPromptLine(content) || (format === "stern" && STERN_REMARK.test(content))) continue;
+    if (JOURNAL_REMARK.test(content) || isPromptLine(content) || (format === "stern" && STERN_REMARK.test(content))) continue;
     if (BINARY.test(content) || COMPLAINT.test(content)) {
       unparsed.add(line, content);
       continue;
@@ -357,10 +355,8 @@ function readEntries(entries: readonly JsonElement[], unparsed: UnparsedLines): 
     else if (name !== "kernel" && value["_TRANSPORT"] !== "kernel") {
       const read = readMessage(message, "cat");
       const { prefixed: _, joins: __, ...fields } = read === "kernel" ? { message, unit: "", prefixed: true, joins: false } : read;
-      const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN);
       const level = PRIORITIES[asInteger(value["PRIORITY"]) ?? -1];
-      const row: Message = { line, ...present({ level }), ...fields, unit: unitOf(name) };
-      if (micros >= 0 && micros < 8.64e18) row.time = new Date(Math.floor(micros / 1000)).toISOString();
+      const row: Message = { line, ...present({ level }), ...fields, unit: unitOf(name), ...present({ time: entryTime(value) }) };
       messages.push(Object.assign(row, { text: quote }));
     }
   }

@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
-import { journalEntries, STRUCTURED, structured } from "./journal-verbose.ts";
+import { entryTime, JOURNAL_REMARK, journalEntries, STRUCTURED, structured } from "./journal.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { asSyslog, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
 import { isShown, ranked } from "./parts.ts";
+import { present } from "./present.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
 /**
@@ -81,8 +82,6 @@ const LOGREAD =
   /^((?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?: \d{4})?) (?:[\w.-]{1,255} )?([a-z]{3,8}\d?)\.(emerg|alert|crit|err|warn|notice|info|debug) (\S{1,64}?)(?:\[\d{1,10}\])?: ?/;
 /** A time somewhere in the head of a line. */
 const STAMP = /^.{1,80}?\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d)(?![\w:])/;
-// -- Logs begin at …, -- Journal begins at …, -- Boot …, -- No entries --, Showing/Hint lines
-const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}(?:\/\d{1,9} \(END\))?|\(END\))$/;
 // " 10:00:01 up 212 days,  3:41,  1 user,  load average: …", "up 5 min", "up 1 day, 12 min", "up  2:11"
 const UP = /^\d{1,2}:\d\d(?::\d\d)?(?: [AP]M)?\s+up\s+(?:(\d{1,6}) days?,\s*)?(?:(\d{1,2}):(\d\d)|(\d{1,2}) min)?(?:,|\s)/;
 // "up 12 minutes", "up 41 weeks, 3 days, 2 hours, 14 minutes" (`uptime -p`)
@@ -383,20 +382,14 @@ function readJson(text: string, unparsed: UnparsedLines): Message[] {
   return rows;
 }
 
-/** `journalctl -o json`: one object a line; times are microseconds since 1970 and since boot. */
 /** Among those of other programs. */
 const isOfKernel = (value: Record<string, unknown>): boolean => asString(value["_TRANSPORT"]) === "kernel" || asString(value["SYSLOG_IDENTIFIER"]) === "kernel";
 
+/** An entry of the journal; its time since boot is in microseconds. */
 function fromJournal(value: Record<string, unknown>): Draft | undefined {
   const message = asString(value["MESSAGE"]);
   if (message === undefined) return undefined;
-  const level = asInteger(value["PRIORITY"]);
-  const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN); // 16 digits
   const since = asInteger(value["_SOURCE_MONOTONIC_TIMESTAMP"]) ?? asInteger(value["__MONOTONIC_TIMESTAMP"]);
-  const row: Draft = { message };
-  if (since !== undefined) row.seconds = since / 1e6;
-  if (micros >= 0 && micros < 8.64e18) row.time = new Date(Math.floor(micros / 1000)).toISOString();
-  const name = level === undefined ? undefined : LEVELS[level];
-  if (name !== undefined) row.level = name;
-  return row;
+  const seconds = since === undefined ? undefined : since / 1e6;
+  return { message, ...present({ seconds, time: entryTime(value), level: LEVELS[asInteger(value["PRIORITY"]) ?? -1] }) };
 }

@@ -1,5 +1,6 @@
 import type { UnparsedLines } from "./fact.ts";
 import { type JsonElement, jsonElements } from "./json.ts";
+import { present } from "./present.ts";
 
 /** What `-o` may ask of journalctl that gives each entry with its fields. */
 export const STRUCTURED = /^(?:json(?:-pretty)?|verbose|export)$/;
@@ -12,6 +13,15 @@ export function journalEntries(format: string, text: string, unparsed: UnparsedL
   if (format.startsWith("journal-json")) return jsonElements(text, unparsed);
   if (format.startsWith("journal-verbose")) return verboseEntries(text);
   return format.startsWith("journal-export") ? exportedEntries(text) : undefined;
+}
+
+/** What journalctl and its pager print between the entries: -- Logs begin at …, -- Boot …, -- No entries --, Hint: …, lines 1-40/412 (END) */
+export const JOURNAL_REMARK = /^(?:-- .{1,300}|Hint: .{1,300}|No journal files were found\.|lines \d{1,9}-\d{1,9}.{0,40}|\(END\))$/;
+
+/** When an entry was written (ISO): it tells microseconds since 1970, 16 digits. Undefined if it does not. */
+export function entryTime(value: Readonly<Record<string, unknown>>): string | undefined {
+  const micros = Number(value["__REALTIME_TIMESTAMP"] ?? Number.NaN);
+  return micros >= 0 && micros < 8.64e18 ? new Date(Math.floor(micros / 1000)).toISOString() : undefined;
 }
 
 // Sun 2026-11-22 14:48:02.114312 UTC [s=2f1d…;i=1a2b;b=9c0d…;m=12e9f7b;t=64437c1d2a9c8;x=bf0c…]
@@ -32,10 +42,10 @@ function verboseEntries(text: string): JsonElement[] {
     if (cursor !== undefined) {
       const at = (key: string): string | undefined => new RegExp(`;${key}=([0-9a-f]{1,14})(?:;|$)`).exec(cursor)?.[1];
       const [since, time] = [at("m"), at("t")];
-      const value = {
-        ...(time === undefined ? {} : { __REALTIME_TIMESTAMP: String(Number.parseInt(time, 16)) }),
-        ...(since === undefined ? {} : { __MONOTONIC_TIMESTAMP: Number.parseInt(since, 16) }),
-      };
+      const value = present({
+        __REALTIME_TIMESTAMP: time === undefined ? undefined : String(Number.parseInt(time, 16)),
+        __MONOTONIC_TIMESTAMP: since === undefined ? undefined : Number.parseInt(since, 16),
+      });
       entries.push({ value, line, text: content });
       continue;
     }
