@@ -13,13 +13,10 @@ export interface Samples<T> {
  */
 export function samples<T>(parts: readonly Part<T>[], byName = false): Samples<T>[] {
   const isWhole = (part: Part<T>): boolean => (byName ? part.view.complete && part.truncated !== true : part.complete);
-  const groups = new Map<string, Part<T>[]>();
-  for (const part of parts.toSorted((a, b) => rankOf(b) - rankOf(a))) {
-    const key = `${part.view.format} ${part.view.scope}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [part]);
-    else group.push(part);
-  }
+  const groups = Map.groupBy(
+    parts.toSorted((a, b) => rankOf(b) - rankOf(a)),
+    (part) => `${part.view.format} ${part.view.scope}`,
+  );
   return [...groups.values()].flatMap((group): Samples<T>[] => {
     const first = group.find((part) => part.sample === 1);
     const second = group.find((part) => part.sample === 2);

@@ -519,9 +519,7 @@ function pairsOf(
   const duplicates: SocketLb["duplicates"] = [];
   const undecided = new Map<string, UndecidedPair>();
   const seen = new Set<string>();
-  const byType = new Map<string, Attached[]>();
-  for (const one of attached) byType.set(one.row.attachType, [...(byType.get(one.row.attachType) ?? []), one]);
-  for (const [attachType, group] of byType) {
+  for (const [attachType, group] of Map.groupBy(attached, ({ row }) => row.attachType)) {
     for (const family of [familyOf(attachType), familyOf(attachType) === 4 ? 6 : 4] as const) {
       const mapOf = (one: Attached): number | undefined => uses.get(one.programId)?.services.get(family);
       const current = newestOf(group, mapOf, agentMaps);
