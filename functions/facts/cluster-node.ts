@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily } from "./ip-address.ts";
+import { addressFamily, asAddress } from "./ip-address.ts";
 import { elementsOf, type KubeObject, kubeObjects, secondsOf } from "./kube-list.ts";
 import { namedWords } from "./kubectl-command.ts";
-import { isCalled } from "./node-name.ts";
+import { isOwn } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -38,6 +38,7 @@ const Range = z.object({
   own: z.boolean().optional(),
 });
 const Nodes = z.object({ rows: z.array(Node), ranges: z.array(Range) });
+type Node = z.infer<typeof Node>;
 type Range = z.infer<typeof Range>;
 
 const HEADER = /^NAME\s+STATUS\s+ROLES\s+AGE\s+VERSION\b/;
@@ -82,7 +83,7 @@ export const clusterNode = defineFact({
   schema: Nodes,
   parse({ text, view, argv, names }) {
     const unparsed = new UnparsedLines();
-    const rows: z.infer<typeof Node>[] = [];
+    const rows: Node[] = [];
     if (view.format === "ranges") {
       const columns = asksAddresses(argv);
       const { objects } = kubeObjects(text);
@@ -102,14 +103,7 @@ export const clusterNode = defineFact({
     for (const { line, text: content } of lines(text)) {
       const [name = "", status = "", , since = "", version = "", address = ""] = content.trim().split(/\s+/, 6);
       if (NAME.test(name) && STATUS.test(status) && VERSION.test(version)) {
-        rows.push({
-          line,
-          name,
-          status,
-          version,
-          ...(addressFamily(address) === undefined ? {} : { internalAddress: address }),
-          ...present({ age: secondsOf(since) }),
-        });
+        rows.push({ line, name, status, version, ...present({ internalAddress: asAddress(address), age: secondsOf(since) }) });
       } else if (!HEADER.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
     return unparsed.with({ rows: withOwn(rows, names), ranges: [] });
@@ -121,7 +115,7 @@ function withOwn(rows: readonly z.infer<typeof Node>[], names: readonly string[]
 }
 
 /** A node of `-o json` and `-o yaml`. What is told of it in `kubectl describe` is indented otherwise. */
-function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
+function nodeOf(object: KubeObject): Node[] {
   const value = (path: string): string | undefined => object.fields.get(path)?.value;
   const version = value("status.nodeInfo.kubeletVersion");
   // somebody may have left out what did not matter
@@ -139,7 +133,7 @@ function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
       name: value("metadata.name") ?? "",
       status: value("spec.unschedulable") === "true" ? `${state},SchedulingDisabled` : state,
       version: version ?? "",
-      ...(address === undefined || addressFamily(address.value) === undefined ? {} : { internalAddress: address.value }),
+      ...present({ internalAddress: asAddress(address?.value) }),
     },
   ];
 }
@@ -149,9 +143,9 @@ function nodeOf(object: KubeObject): z.infer<typeof Node>[] {
  *
  *     Ready            False   Sun, 22 Nov 2026 14:49:40 +0000   …   KubeletNotReady   container runtime network not ready: …
  */
-function described(text: string): z.infer<typeof Node>[] {
-  const rows: z.infer<typeof Node>[] = [];
-  const nodes = new Set<(typeof rows)[number] | undefined>();
+function described(text: string): Node[] {
+  const rows: Node[] = [];
+  const nodes = new Set<Node | undefined>();
   let made: number | undefined;
   for (const { line, text: content } of lines(text)) {
     const name = DESCRIBED.exec(content)?.[1];
@@ -168,7 +162,7 @@ function described(text: string): z.infer<typeof Node>[] {
     if (/^Unschedulable: {1,20}true$/.test(content)) row.status += ",SchedulingDisabled";
     row.version = /^ Kubelet Version: {1,40}(v\d\S{1,40})$/.exec(content.replace(/^ {1,4}/, " "))?.[1] ?? row.version;
     const address = /^ {2}InternalIP: {1,20}(\S{3,45})$/.exec(content)?.[1];
-    if (address !== undefined && row.internalAddress === undefined && addressFamily(address) !== undefined) row.internalAddress = address;
+    if (asAddress(address) !== undefined) row.internalAddress ??= address;
   }
   // `describe pod` has a name, too
   return rows.filter((row) => row.version !== "" || (nodes.has(row) && row.status !== "Unknown"));
@@ -184,11 +178,11 @@ function timeIn(text: string | undefined): number | undefined {
 function rangeOf({ fields }: KubeObject, names: readonly string[] | undefined): Range[] {
   const [node, range] = [fields.get("metadata.name")?.value, fields.get("spec.podCIDR")];
   if (node === undefined || range === undefined || addressFamily(range.value.split("/")[0] ?? "") === undefined) return [];
-  return [{ line: range.line, prefix: range.value, node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }];
+  return [{ line: range.line, prefix: range.value, node, ...present({ own: isOwn(names, node) }) }];
 }
 
 /** A line of names and addresses, in any order: each address is one of a node, named by the first word that is none. */
-function chosen(line: number, content: string): z.infer<typeof Node>[] {
+function chosen(line: number, content: string): Node[] {
   if (isPromptLine(content)) return [];
   const words = content.trim().split(/[\s,]{1,40}/, 200);
   const name = words.find((word) => NAME.test(word) && addressFamily(word) === undefined) ?? "";
@@ -213,7 +207,7 @@ function rangesOf(text: string, argv: readonly string[], names: readonly string[
       words.every((word, i) => word === "" || isRange(word) || addressFamily(word) !== undefined || (i === 0 && NAME.test(word)));
     const whose = columns && !isRange(words[0] ?? "") && words[0] !== "" ? words[0] : node;
     for (const prefix of columns ? words.filter(isRange) : field === undefined ? [] : [field]) {
-      rows.push({ line, prefix, ...(whose === undefined ? {} : { node: whose, ...(names === undefined ? {} : { own: isCalled(names, whose) }) }) });
+      rows.push({ line, prefix, ...present({ node: whose, own: isOwn(names, whose) }) });
     }
   }
   return rows;

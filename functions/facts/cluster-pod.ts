@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { hasOption, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
-import { addressFamily } from "./ip-address.ts";
+import { addressFamily, asAddress } from "./ip-address.ts";
 import { elementsOf, isTableHeader, type KubeObject, kindInRow, kubeObjects, secondsOf } from "./kube-list.ts";
 import { namedWords } from "./kubectl-command.ts";
-import { isCalled, isNamedAlike } from "./node-name.ts";
+import { isNamedAlike, isOwn } from "./node-name.ts";
 import { isPrompt } from "./paste.ts";
 import { showsAll } from "./pipe.ts";
 import { present } from "./present.ts";
@@ -60,7 +60,6 @@ const DESCRIBED = /^(Name|Namespace|Node|Status|IP):\s{1,80}([^\s/]{1,253})/;
 const ENGINE_POD = /k8s_POD_([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})_/;
 const ENGINE_ADDRESS = /(?:^|[\s"=:,;|])(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?(?=$|[\s",;|\]}])/;
 const ENGINE_FIELD = /^\s{0,80}"(?:IPv4Address|IPAddress)": {1,4}"(\d{1,3}(?:\.\d{1,3}){3})(?:\/\d{1,2})?"/;
-// -o yaml and -o json of one pod
 /** What a container of it waits for or ended with, which the list of pods has for its state. */
 const WAITS = /^ {4}State: {1,20}(\w{1,20})$/;
 const WAITS_FOR = /^ {6}Reason: {1,20}([A-Z]\w{1,60})$/;
@@ -70,6 +69,7 @@ const START_TIME = /^Start Time: {1,40}(\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [
 /** Since when a container runs, and that it is not ready. */
 const STARTED = /^ {6}Started: {1,40}(\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4})$/;
 const UNREADY = /^ {4}Ready: {1,40}False$/;
+// -o yaml and -o json of one pod
 const FIELD = /^\s{0,8}"?(nodeName|phase|podIP)"?: {1,4}"?([^\s",]{1,253})"?,?$/;
 
 export const clusterPod = defineFact({
@@ -149,7 +149,7 @@ export const clusterPod = defineFact({
           name,
           ...present({ namespace }),
           status,
-          ...(address === undefined || addressFamily(address) === undefined ? {} : { address }),
+          ...present({ address: asAddress(address) }),
           ...whoseOf(node, names),
           ...present({ age: secondsOf(since), unready: unreadyFor(ready, status, secondsOf(restarted ?? since)) }),
         });
@@ -210,13 +210,12 @@ function stateOf(object: KubeObject): string {
 /** A pod of a list of objects. */
 function podOf(object: KubeObject, { names, startedAt }: Input): Pod {
   const value = (path: string): string | undefined => object.fields.get(path)?.value;
-  const address = value("status.podIP") ?? "";
   return {
     line: object.line,
     name: value("metadata.name") ?? "",
     ...present({ namespace: value("metadata.namespace") }),
     status: stateOf(object),
-    ...(addressFamily(address) === undefined ? {} : { address }),
+    ...present({ address: asAddress(value("status.podIP")) }),
     ...whoseOf(value("spec.nodeName"), names),
     ...present({ age: ageOf(value("metadata.creationTimestamp"), startedAt) }),
   };
@@ -234,15 +233,14 @@ function listingOf({ argv, names, pipe, truncated }: Input): Listing[] {
   const selector = argv.find((word) => word.startsWith("--field-selector"));
   if (selector === undefined) return [{ line: 1 }];
   const node = /^--field-selector=spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector)?.[1];
-  return node === undefined ? [] : [{ line: 1, node, ...(names === undefined ? {} : { own: isCalled(names, node) }) }];
+  return node === undefined ? [] : [{ line: 1, node, ...present({ own: isOwn(names, node) }) }];
 }
 
 /** The node of a pod, and whether that is this one. */
 function whoseOf(node: string | undefined, names: readonly string[] | undefined): Pick<Pod, "node" | "own" | "alike"> {
   if (node === undefined || node === "<none>") return {};
-  if (names === undefined) return { node };
-  const own = isCalled(names, node);
-  return { node, own, ...(!own && isNamedAlike(names, node) ? { alike: true } : {}) };
+  const own = isOwn(names, node);
+  return present({ node, own, alike: (own === false && isNamedAlike(names ?? [], node)) || undefined });
 }
 
 /** The one pod that is asked for by name; undefined if there are several, or none. */

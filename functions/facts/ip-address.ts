@@ -10,6 +10,9 @@ export function addressFamily(text: string): Family | undefined {
   return isIpv6(text) ? "ipv6" : undefined;
 }
 
+/** `text` if it is an address without prefix length. */
+export const asAddress = (text: string | undefined): string | undefined => (addressFamily(text ?? "") === undefined ? undefined : text);
+
 /** Four numbers up to 255, of three digits only from 100 on. A scan: large listings spend much of their time here. */
 function isIpv4(text: string): boolean {
   let [dots, digits, value] = [0, 0, 0];

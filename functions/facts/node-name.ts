@@ -44,6 +44,10 @@ export function isCalled(names: readonly string[], name: string): boolean {
   return names.some((own) => own === wanted || (/[a-z]/.test(`${own}${wanted}`) && (own.startsWith(`${wanted}.`) || wanted.startsWith(`${own}.`))));
 }
 
+/** {@link isCalled} of the node of the capture; undefined where nothing names it, or `name` is not told. */
+export const isOwn = (names: readonly string[] | undefined, name: string | undefined): boolean | undefined =>
+  names === undefined || name === undefined ? undefined : isCalled(names, name);
+
 /** A number, or a letter that counts as one does: "wk-a", "rack2b". */
 const COUNTED = /\d{1,20}|(?<=[-_\d])[a-z](?=[-_.]|$)/g;
 /** True if a name follows the pattern of one of these, which differ from it in what counts alone: "ip-10-0-1-7.ec2.internal" and "ip-10-0-2-19.ec2.internal". */

@@ -38,8 +38,10 @@ const Refusal = z.object({
   ended: z.boolean().optional(),
 });
 const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix), refusals: z.array(Refusal).optional() });
+type Sysctl = z.infer<typeof Sysctl>;
 type Setting = z.infer<typeof Setting>;
 type Absent = z.infer<typeof Absent>;
+type Refusal = z.infer<typeof Refusal>;
 
 const KEYS = [
   "net.bridge.bridge-nf-call-iptables",
@@ -281,7 +283,7 @@ function settingsOf(bare: readonly Bare[], keys: readonly string[], text: string
 }
 
 /** Of several outputs the refusals of all. */
-function refusalsOf(parts: readonly Part<z.infer<typeof Sysctl>>[]): { refusals?: z.infer<typeof Refusal>[] } {
+function refusalsOf(parts: readonly Part<Sysctl>[]): { refusals?: Refusal[] } {
   const refusals = parts.flatMap((part) => part.value.refusals ?? []);
   return refusals.length === 0 ? {} : { refusals };
 }
@@ -377,7 +379,7 @@ function listedFolder(argv: readonly string[]): string | undefined {
 }
 
 /** `ls /proc/sys/net/bridge`: a folder that is not there, or one that lacks the folders of keys netcheck knows. */
-function readFolder(text: string, folder: string, stderr: string, all: boolean): Parsed<z.infer<typeof Sysctl>> {
+function readFolder(text: string, folder: string, stderr: string, all: boolean): Parsed<Sysctl> {
   const unparsed = new UnparsedLines();
   const absent = new Map<string, Absent>();
   const names = new Map<string, number>();
@@ -417,7 +419,7 @@ const NETCONF_LINE =
 const SWITCHES: Readonly<Record<string, string>> = { off: "0", on: "1", strict: "1", loose: "2" };
 
 /** `inet eth1 forwarding on rp_filter strict mc_forwarding off …`: the switches of each interface. What else it tells has other names, or is no setting. */
-function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
+function readNetconf(text: string): Parsed<Sysctl> {
   const unparsed = new UnparsedLines();
   const rows: Setting[] = [];
   for (const { line, text: content } of lines(text)) {
@@ -435,7 +437,7 @@ function readNetconf(text: string): Parsed<z.infer<typeof Sysctl>> {
 }
 
 /** `[{"family":"inet","interface":"eth0","forwarding":false,"rp_filter":"off",…}]` */
-function readNetconfJson(text: string): Parsed<z.infer<typeof Sysctl>> {
+function readNetconfJson(text: string): Parsed<Sysctl> {
   const unparsed = new UnparsedLines();
   const rows = jsonElements(text, unparsed).flatMap(({ value, line, text: quote }) => {
     const [family, name] = [value["family"], value["interface"]];
@@ -455,7 +457,7 @@ const isNtable = (argv: readonly string[]): boolean => {
 };
 
 /** `inet arp_cache`, then set in `thresh1 128 thresh2 512 thresh3 1024 gc_int 30000`: the limits of the whole table. Each device has a block of its own, without them. */
-function readNtable(text: string): Parsed<z.infer<typeof Sysctl>> {
+function readNtable(text: string): Parsed<Sysctl> {
   const unparsed = new UnparsedLines();
   const rows: Setting[] = [];
   let family = "";
@@ -472,10 +474,10 @@ function readNtable(text: string): Parsed<z.infer<typeof Sysctl>> {
 }
 
 /** `kubeadm init`, `kubeadm join` and docker print much else. */
-function readTold(text: string): Parsed<z.infer<typeof Sysctl>> {
+function readTold(text: string): Parsed<Sysctl> {
   const rows: Setting[] = [];
   const absent: Absent[] = [];
-  const refusals: z.infer<typeof Refusal>[] = [];
+  const refusals: Refusal[] = [];
   for (const { line, text: content } of lines(text)) {
     if (content.length > 2000) continue;
     const warned = WARNED.exec(content.trim());
@@ -502,9 +504,9 @@ const USAGE = /^Conntrack table .{1,40}: (\d{1,12}) out of (\d{1,12})$/;
 const EXCEEDED = /^(?:Conntrack table full|Connection tracking exceeded the maximum for the kernel)$/;
 
 /** The newest event that has the numbers, and those that say that the table is full. */
-function readEvents(events: readonly NodeEvent[]): Parsed<z.infer<typeof Sysctl>> {
+function readEvents(events: readonly NodeEvent[]): Parsed<Sysctl> {
   const rows: Setting[] = [];
-  const refusals: z.infer<typeof Refusal>[] = [];
+  const refusals: Refusal[] = [];
   for (const { line, reason, message } of events) {
     if (EXCEEDED.test(message.trim())) refusals.push({ line, key: "net.netfilter.nf_conntrack_max", program: "watcher" });
     const [, count, max] = reason === "ConntrackFull" && rows.length === 0 ? (USAGE.exec(message.trim()) ?? []) : [];

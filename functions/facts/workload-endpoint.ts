@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
-import { isCalled } from "./node-name.ts";
+import { isOwn } from "./node-name.ts";
 import { present } from "./present.ts";
 
 /**
@@ -43,7 +43,7 @@ export const workloadEndpoint = defineFact({
       for (const network of networks.split(",")) {
         const [address = "", length] = network.split("/");
         if (addressFamily(address) !== (length === "32" ? "ipv4" : "ipv6")) continue;
-        rows.push({ line, node, address, interface: name, ...present({ own: names === undefined ? undefined : isCalled(names, node) }) });
+        rows.push({ line, node, address, interface: name, ...present({ own: isOwn(names, node) }) });
       }
     }
     return new UnparsedLines().with({ rows });
