@@ -1,5 +1,5 @@
 import type { Capture, Output } from "./capture.ts";
-import { commandLine, fallbackOf, isHushed, isPromptLine, searchOf } from "./command.ts";
+import { commandLine, fallbackOf, isHushed, searchOf } from "./command.ts";
 import { containerNames } from "./container-name.ts";
 import { cutInside } from "./cut-output.ts";
 import { toldByDate, zoneTold } from "./date-output.ts";
@@ -7,13 +7,13 @@ import { derivedFacts } from "./derived.ts";
 import type { AnyFact, DerivedFact, Input, Parsed, Part, Row, UnparsedLine, View } from "./fact.ts";
 import { answeredByDefault, mergeParts } from "./fact.ts";
 import { farApart } from "./far-apart.ts";
+import { bareText } from "./frame.ts";
 import { facts } from "./index.ts";
 import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
 import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { isShown } from "./parts.ts";
-import { unadorned } from "./paste.ts";
-import { countedNone, cutsNothing, keepsNewest, pipeOf, withoutLineNumbers } from "./pipe.ts";
+import { countedNone, cutsNothing, keepsNewest, pipeOf } from "./pipe.ts";
 import { present } from "./present.ts";
 import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
@@ -70,25 +70,21 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
   let lineCount = 0;
   const wanted = only === undefined ? undefined : withSources(only);
   const unmarked = cutInside(capture);
-  const called = nodeNames(capture);
-  // a pasted text that names no node: of the nodes in it nobody knows which this is
-  const names = called.length === 0 ? undefined : called;
+  const around = surroundingsOf(capture);
   const neighbours = new Set([...ofNeighbours(capture), ...ofOtherPods(capture)]);
   const withName = containerNames(capture);
   const ownLines = withoutOtherPods(capture);
   const far = farApart(capture.outputs);
-  // what is pasted from a thread is an output or two
-  const timed = capture.startedAt !== undefined && (capture.outputs.length >= COLLECTED || saysWhen(capture.outputs, capture.startedAt));
-  const zone = zoneTold(capture.outputs, capture.startedAt) ?? zoneOf(capture.startedAt);
   const read = (printed: Output, index: number): boolean => {
     const output = failedInstead(printed);
     const line = commandLine(output.argv ?? output.command);
     const search = searchOf(output.argv ?? output.command);
-    const startedAt = startOf(output, capture.startedAt);
     const argv = withName(line.argv);
     if (!line.foreign && !neighbours.has(index) && line.argv[0] !== undefined)
       tried.push({ name: line.argv[0], output: index, missing: output.exitCode === 127 });
     const pipe = output.argv === undefined ? pipeOf(output.command) : "";
+    let bare: string | undefined;
+    const text = (): string => (bare ??= bareText(output, pipe, argv));
     let recognized = false;
     for (const fact of facts) {
       if (line.foreign ? fact.anywhere !== true && fact.elsewhere !== true : fact.elsewhere === true) continue;
@@ -100,18 +96,7 @@ export function readFacts(capture: Capture, only?: ReadonlySet<string>): FactSet
       if (far.has(index) && (fact.counters === true || fact.commands.some(({ samples }) => samples === 2))) continue;
       const silent = output.text.trim() === "" && isHushed(output.command);
       const whole = view.complete && !silent && (!line.filtered || cutsNothing(pipe, output.text) || (fact.log === "newest" && keepsNewest(pipe)));
-      const candidate = readOutput(
-        fact,
-        output,
-        index,
-        argv,
-        { ...view, complete: whole },
-        startedAt,
-        inUtc(output.command) ? 0 : zone,
-        timed,
-        line.sorted,
-        names,
-      );
+      const candidate = readOutput(fact, { ...view, complete: whole }, { output, index, argv, pipe, sorted: line.sorted, text }, around);
       const list = candidates.get(fact.id);
       if (list === undefined) candidates.set(fact.id, [candidate]);
       else list.push(candidate);
@@ -188,6 +173,27 @@ function isMissingTool(output: Output, program: string): boolean {
   return complaint?.includes(program) || output.text.trimEnd().endsWith(`${program}: No such file or directory`);
 }
 
+/** What is known of everything in a capture. */
+interface Surroundings {
+  readonly startedAt: string | undefined;
+  readonly zone: number;
+  readonly timed: boolean;
+  readonly names: readonly string[] | undefined;
+}
+
+function surroundingsOf(capture: Capture): Surroundings {
+  const { outputs, startedAt } = capture;
+  const names = nodeNames(capture);
+  return {
+    startedAt,
+    zone: zoneTold(outputs, startedAt) ?? zoneOf(startedAt),
+    // what is pasted from a thread is an output or two
+    timed: startedAt !== undefined && (outputs.length >= COLLECTED || saysWhen(outputs, startedAt)),
+    // a pasted text that names no node: of the nodes in it nobody knows which this is
+    names: names.length === 0 ? undefined : names,
+  };
+}
+
 /** True if an output of `date` beside the logs bears out when they were taken. */
 function saysWhen(outputs: readonly Output[], startedAt: string): boolean {
   const told = toldByDate(outputs);
@@ -220,46 +226,42 @@ function zoneOf(startedAt: string | undefined): number {
   return sign === undefined ? 0 : (sign === "-" ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
 }
 
-function readOutput(
-  fact: AnyFact,
-  output: Output,
-  index: number,
-  argv: readonly string[],
-  view: Part<unknown>["view"],
-  startedAt: number | undefined,
-  zone: number,
-  timed: boolean,
-  sorted: boolean,
-  names: readonly string[] | undefined,
-): Candidate {
+/** One run of a command, as every fact sees it that recognises it. */
+interface Run {
+  readonly output: Output;
+  /** Of the output among those of the capture. */
+  readonly index: number;
+  readonly argv: readonly string[];
+  readonly pipe: string;
+  readonly sorted: boolean;
+  readonly text: () => string;
+}
+
+function readOutput(fact: AnyFact, view: View, { output, index, argv, pipe, sorted, text }: Run, around: Surroundings): Candidate {
   const nothing = { output: index, part: undefined, unparsed: [], unparsedCount: 0 };
   const missingTool = isMissingTool(output, argv[0] ?? "");
   if (missingTool) return { ...nothing, problem: `${argv[0]} is not installed on the node`, missingTool };
   if (!(fact.answered ?? answeredByDefault)(output)) return { ...nothing, problem: failure(output), missingTool: false };
-  if (output.text.trim() === "" && fact.neverEmpty?.(view) === true && (output.argv !== undefined || pipeOf(output.command) === ""))
+  if (output.text.trim() === "" && fact.neverEmpty?.(view) === true && pipe === "")
     return { ...nothing, problem: "nothing of what it printed is there", missingTool: false };
   try {
-    const { sample, exitCode, stderr } = output;
-    const pipe = output.argv === undefined ? pipeOf(output.command) : "";
+    const { sample, exitCode, stderr, truncated } = output;
     const input = {
-      text: withoutFrame(
-        withoutLineNumbers(unadorned(withEcho(output.truncated ? withoutCutLine(output.text) : output.text, output.command)), pipe, argv),
-        argv,
-      ),
+      text: text(),
       argv,
       view,
       sample,
       exitCode,
       stderr,
-      startedAt,
-      zone,
+      startedAt: startOf(output, around.startedAt),
+      zone: inUtc(output.command) ? 0 : around.zone,
       // a person who pastes writes down neither when a command began nor how long it took
       live: output.startMs !== undefined || output.durationMs !== undefined,
-      timed,
-      truncated: output.truncated,
+      timed: around.timed,
+      truncated,
       sorted,
       pipe,
-      ...present({ names }),
+      ...present({ names: around.names }),
     };
     const parsed = parseWrapped(fact, input);
     stamp(parsed.value, index);
@@ -294,44 +296,6 @@ function parseWrapped(fact: AnyFact, input: Input): Parsed<unknown> {
 /** How many rows the lists of a fact have. */
 const rowCount = (value: unknown): number =>
   Object.values(value as Readonly<Record<string, unknown>>).reduce((sum: number, list) => sum + (Array.isArray(list) ? list.length : 0), 0);
-
-/** `text` whose first line is the command itself, behind a prompt of any form or none, with a prompt that every fact knows: people copy the line along. */
-function withEcho(text: string, command: string): string {
-  const start = text.search(/\S/);
-  const end = text.indexOf("\n", start);
-  if (start === -1 || start > 200 || end === -1 || end - start > command.length + 200) return text;
-  const first = text.slice(start, end).trimEnd();
-  const at = first.lastIndexOf(command);
-  if (at === -1 || isPromptLine(first)) return text;
-  const [before, behind] = [first.slice(0, at), first.slice(at + command.length)];
-  // scripts write it over what it printed, and `set -x` with a plus
-  const echo = (behind === "" && /^(?:.{0,200}[#$%>❯➜]\s{0,8})?$/.test(before)) || (BEFORE_TITLE.test(before) && BEHIND_TITLE.test(behind));
-  return echo ? `${text.slice(0, start)}$ ${command}${text.slice(end)}` : text;
-}
-
-/** `text` without what a script wrote around it: the time at which it ran the command on the first line, the code with which that ended on the last. */
-function withoutFrame(text: string, argv: readonly string[]): string {
-  const end = argv[0] === "date" || argv[0] === "timedatectl" ? -1 : text.indexOf("\n");
-  const bare = end > 0 && end < 60 && DATE.test(text.slice(0, end)) ? text.slice(end) : text;
-  const last = bare.trimEnd().lastIndexOf("\n");
-  return last > 0 && bare.length - last < 60 && EXIT_CODE.test(bare.slice(last + 1).trim()) ? bare.slice(0, last + 1) : bare;
-}
-/** kubectl's and scripts': `command terminated with exit code 1`, `[exit 0]`, `exit code: 0`, `rc=0`. */
-const EXIT_CODE = /^[[(]?(?:command terminated with exit code|exit(?:ed)?(?:[ _-]?(?:code|status))?|rc|return code)[:= ]{1,2}\d{1,3}[\])]?$/i;
-/** `Tue Nov 26 14:21:40 UTC 2024`, `Tue 26 Nov 2024 02:21:40 PM CET`, `2024-11-26T14:21:40+00:00`, alone on its line. */
-const DATE =
-  /^(?:[A-Z][a-z]{2},? (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2} \d{4}) \d{2}:\d{2}:\d{2}(?: [AP]M)?(?: [A-Z]{3,5}| [+-]\d{2,4})?(?: \d{4})?|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[+-]\d{2}:?\d{2}|Z| UTC)?)\r?$/;
-
-/** `### ip route ###`, `==== ip route ====`, `+ ip route`, `Command: ip route`. */
-const BEFORE_TITLE = /^[=#*+~-]{0,80}[ \t]{0,8}(?:(?:command|cmd|output of|running|executing):?[ \t]{1,4})?["'`]?$/i;
-const BEHIND_TITLE = /^["'`]?:?[ \t]{0,8}[=#*+~-]{0,80}$/;
-
-/** Of a truncated output the last line may be half of one: a number in it is then another number. JSON, of which one line may be all, knows by itself. */
-function withoutCutLine(text: string): string {
-  return JSON_START.test(text) ? text : text.slice(0, text.lastIndexOf("\n") + 1);
-}
-/** Not `[  12.3] eth0: …` of the kernel's log, nor `[3:180] -A …` of iptables-save -c. */
-const JSON_START = /^\s{0,40}(?:\{\s{0,40}(?:["}]|$)|\[\s{0,40}(?:["{[\]]|$))/;
 
 function failure(output: Output): string {
   const message = output.stderr.trim().split("\n")[0] ?? "";
