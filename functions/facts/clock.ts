@@ -157,81 +157,25 @@ export const clock = defineFact({
   schema: Clock,
   // no daemon to ask: that is no answer about the clock
   answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !NO_DAEMON.test(text.trim().split("\n")[0] ?? "")),
-  parse({ text, view, truncated }) {
+  parse({ text, view: { format }, truncated }) {
     const unparsed = new UnparsedLines();
     const value: Clock = { rows: [], services: [], servers: [] };
-    if (view.format === "ntptime") {
-      for (const { line, text: content } of lines(text)) {
-        const flags = /^ {1,8}status 0x([0-9a-f]{1,5}) \(/.exec(content)?.[1];
-        if (flags !== undefined) value.rows.push({ line, source: "kernel", synchronized: (Number.parseInt(flags, 16) & UNSYNCHRONIZED) === 0 });
-      }
-      return unparsed.with(value);
-    }
     const fields = new Map<string, { line: number; value: string }>();
-    for (const { line, text: raw } of lines(view.format === "metrics" ? metricsAs(text, (metric, all) => statusLine(metric, all, truncated === true)) : text)) {
+    const takes = READERS[format];
+    for (const { line, text: raw } of lines(format === "metrics" ? metricsAs(text, (metric, all) => statusLine(metric, all, truncated === true)) : text)) {
+      if (takes?.(line, raw, value) === true) continue;
       const content = raw.trim();
-      if (view.format === "container") {
-        const kind = CONTAINER.exec(content)
-          ?.slice(1)
-          .find((name) => name !== undefined);
-        if (kind !== undefined) value.container ??= { line, kind };
-        continue;
-      }
-      const stat = view.format === "ntpstat" ? NTPSTAT.exec(content) : null;
-      if (stat !== null) {
-        if (stat[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
-        continue;
-      }
-      if (view.format === "vmware" && GUEST_TOOLS.test(content)) {
-        value.rows.push({ line, source: "vmware", synchronized: content === "Enabled" });
-        continue;
-      }
-      if (view.format.endsWith("-csv") && fromCsv(line, content, value)) continue;
-      const query = view.format === "query" ? QUERY.exec(content) : null;
-      if (query !== null) {
-        const offset = Math.abs(Number(query[1] ?? query[2] ?? query[3]));
-        value.rows.push({ line, source: "query", synchronized: offset < STEP, offset });
-        continue;
-      }
-      if (view.format === "query" && QUERY_FRAME.test(content)) continue;
-      const server = view.format === "sources" ? CHRONY_SERVER.exec(content) : view.format === "ntpq" ? NTPQ_SERVER.exec(raw) : null;
-      const field = server === null && view.format !== "sources" && view.format !== "ntpq" ? FIELD.exec(content) : null;
-      if (server !== null && view.format === "sources") {
-        const [, number, unit = ""] = CHRONY_SAMPLE.exec(content) ?? [];
-        const away = number === undefined ? 0 : (Math.abs(Number(number)) * (UNITS[unit] ?? 1)) / 1000;
-        const offset = away >= 1 ? away : undefined;
-        value.servers.push({
-          line,
-          name: server[2] as string,
-          selected: server[1] === "*",
-          reachable: server[5] !== "0",
-          ...present({ offset, poll: rarely(server) }),
-        });
-      } else if (server !== null) {
-        const selected = server[1] === "*" || server[1] === "o";
-        const reachable = server[7] !== "0";
-        value.servers.push({ line, name: server[2] as string, selected, reachable, ...(reachable ? {} : { poll: Number(server[6]) }) });
-        const offset = (Math.abs(Number(server[9])) * (UNITS[server[10] ?? "ms"] ?? 1)) / 1000;
-        if (selected) value.rows.push({ line, source: "ntpd", synchronized: true, stratum: Number(server[4]) + 1, offset });
-      } else if (field !== null) {
-        if (!fields.has(field[1] as string)) fields.set(field[1] as string, { line, value: (field[2] as string).trim() });
-      } else if (
-        !CHRONY_FRAME.test(content) &&
-        !(view.format === "ntpq" && NTPQ_FRAME.test(raw)) &&
-        !(view.format === "adjtimex" && ADJTIMEX.test(content)) &&
-        !NO_DAEMON.test(content) &&
-        !isPrompt(raw)
-      ) {
+      const [, name, said = ""] = (format === "sources" || format === "ntpq" ? null : FIELD.exec(content)) ?? [];
+      if (name !== undefined) {
+        if (!fields.has(name)) fields.set(name, { line, value: said.trim() });
+      } else if (!CHRONY_FRAME.test(content) && !(format === "adjtimex" && ADJTIMEX.test(content)) && !NO_DAEMON.test(content) && !isPrompt(raw)) {
         unparsed.add(line, raw);
       }
     }
-    if (view.format === "tracking") fromTracking(fields, value);
-    else if (view.format === "adjtimex" || view.format === "metrics") fromAdjtimex(fields, value);
-    else if (view.format === "timesync") fromTimesyncd(fields, value);
-    else fromTimedatectl(fields, value);
+    (FROM_FIELDS[format] ?? fromTimedatectl)(fields, value);
     // servers, all of them read, and none is followed
     const [first] = value.servers;
-    if (view.format === "ntpq" && value.rows.length === 0 && first !== undefined && unparsed.count === 0)
+    if (format === "ntpq" && value.rows.length === 0 && first !== undefined && unparsed.count === 0)
       value.rows.push({ line: first.line, source: "ntpd", synchronized: false });
     return unparsed.with(value);
   },
@@ -258,7 +202,87 @@ function newest(parts: readonly Part<Clock>[]): Part<Clock>[] {
   return parts.filter((part) => (last.get(keyOf(part)) ?? part) === part).map((part) => ({ ...part, sample: 1 }));
 }
 
+/** What takes a line of a layout that is read line by line; false for a line that it does not know. */
+type LineReader = (line: number, raw: string, value: Clock) => boolean;
+const READERS: Readonly<Record<string, LineReader>> = {
+  ntptime: fromNtptime,
+  container: fromContainer,
+  ntpstat: fromNtpstat,
+  vmware: fromGuestTools,
+  query: fromQuery,
+  sources: fromSources,
+  ntpq: fromNtpq,
+  "tracking-csv": fromCsv,
+  "sources-csv": fromCsv,
+};
+
+/** What else ntptime tells is of no use here. */
+function fromNtptime(line: number, raw: string, value: Clock): boolean {
+  const flags = /^ {1,8}status 0x([0-9a-f]{1,5}) \(/.exec(raw)?.[1];
+  if (flags !== undefined) value.rows.push({ line, source: "kernel", synchronized: (Number.parseInt(flags, 16) & UNSYNCHRONIZED) === 0 });
+  return true;
+}
+
+/** The other lines of such outputs are about other things. */
+function fromContainer(line: number, raw: string, value: Clock): boolean {
+  const kind = CONTAINER.exec(raw.trim())
+    ?.slice(1)
+    .find((name) => name !== undefined);
+  if (kind !== undefined) value.container ??= { line, kind };
+  return true;
+}
+
+function fromNtpstat(line: number, raw: string, value: Clock): boolean {
+  const stat = NTPSTAT.exec(raw.trim());
+  if (stat?.[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
+  return stat !== null;
+}
+
+function fromGuestTools(line: number, raw: string, value: Clock): boolean {
+  const content = raw.trim();
+  if (!GUEST_TOOLS.test(content)) return false;
+  value.rows.push({ line, source: "vmware", synchronized: content === "Enabled" });
+  return true;
+}
+
+function fromQuery(line: number, raw: string, value: Clock): boolean {
+  const query = QUERY.exec(raw.trim());
+  if (query === null) return QUERY_FRAME.test(raw.trim());
+  const offset = Math.abs(Number(query[1] ?? query[2] ?? query[3]));
+  value.rows.push({ line, source: "query", synchronized: offset < STEP, offset });
+  return true;
+}
+
+function fromSources(line: number, raw: string, value: Clock): boolean {
+  const server = CHRONY_SERVER.exec(raw.trim());
+  if (server === null) return false;
+  const [, number, unit = ""] = CHRONY_SAMPLE.exec(raw) ?? [];
+  const away = number === undefined ? 0 : (Math.abs(Number(number)) * (UNITS[unit] ?? 1)) / 1000;
+  const offset = away >= 1 ? away : undefined;
+  const [, mark, name, , , answers] = server as unknown as string[];
+  value.servers.push({ line, name: name as string, selected: mark === "*", reachable: answers !== "0", ...present({ offset, poll: rarely(server) }) });
+  return true;
+}
+
+function fromNtpq(line: number, raw: string, value: Clock): boolean {
+  const server = NTPQ_SERVER.exec(raw);
+  if (server === null) return NTPQ_FRAME.test(raw);
+  const selected = server[1] === "*" || server[1] === "o";
+  const reachable = server[7] !== "0";
+  value.servers.push({ line, name: server[2] as string, selected, reachable, ...(reachable ? {} : { poll: Number(server[6]) }) });
+  const offset = (Math.abs(Number(server[9])) * (UNITS[server[10] ?? "ms"] ?? 1)) / 1000;
+  if (selected) value.rows.push({ line, source: "ntpd", synchronized: true, stratum: Number(server[4]) + 1, offset });
+  return true;
+}
+
 type Fields = ReadonlyMap<string, { line: number; value: string }>;
+/** What reads the fields of a layout; of all others it is {@link fromTimedatectl}. */
+const FROM_FIELDS: Readonly<Record<string, (fields: Fields, value: Clock) => void>> = {
+  tracking: fromTracking,
+  adjtimex: fromAdjtimex,
+  metrics: fromAdjtimex,
+  timesync: fromTimesyncd,
+};
 
 /** `NTPSynchronized=no`, `System clock synchronized: no`, and before systemd 239 `NTP synchronized: no`. */
 function fromTimedatectl(fields: Fields, value: Clock): void {
@@ -299,8 +323,8 @@ function fromTracking(fields: Fields, value: Clock): void {
  * `chronyc -c tracking`: reference, its name (not before 2.4), stratum, time of the reference, offset of the clock, …, leap status; `chronyc -c sources`: mode, state, name, stratum,
  * poll, reach, …, offset that was measured last, error. False if it is neither.
  */
-function fromCsv(line: number, content: string, value: Clock): boolean {
-  const fields = content.split(",");
+function fromCsv(line: number, raw: string, value: Clock): boolean {
+  const fields = raw.trim().split(",");
   if (/^[\^=#]$/.test(fields[0] ?? "") && fields.length === 10) {
     const away = Math.abs(Number(fields[8]));
     value.servers.push({
