@@ -12,6 +12,7 @@ import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { takesParts } from "./pipe.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * IP addresses of the interfaces.
@@ -208,7 +209,7 @@ function readChosen(rows: Address[], text: string, asked: string | undefined, un
   }
 }
 
-const IF_INET6 = /^(?:\/host)?\/proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/if_inet6$/;
+const IF_INET6 = procNet("if_inet6");
 /** `fd000031000000000000000000000004 02 40 00 82     eth0`: address, number of the interface, prefix length, scope, flags, name. */
 const PROC_ROW = /^([0-9a-f]{32}) [0-9a-f]{2,8} ([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2,8}) +(\S{1,15})$/;
 const PROC_SCOPES: Readonly<Record<string, string>> = { "00": "global", "10": "host", "20": "link", "40": "site" };

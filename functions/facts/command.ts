@@ -8,7 +8,7 @@ export interface CommandLine {
   readonly filtered: boolean;
   /** True if it went through `sort` or the like: the lines do not stand in the order in which they were printed. */
   readonly sorted: boolean;
-  /** True if it ran in another network namespace than the node's (`ip netns exec pod1 …`, `nsenter -t 4711 -n …`): it says nothing about the node. */
+  /** True if it ran in another network namespace than the node's (`ip netns exec pod1 …`, `nsenter -t 4711 -n …`), or looked into one (`cat /proc/4711/net/route`): it says nothing about the node. */
   readonly foreign: boolean;
 }
 
@@ -256,12 +256,15 @@ export function commandLine(command: string | readonly string[]): CommandLine {
       const inner = afterOptions(rest, WRAPPERS[program] as readonly string[]).slice(positional);
       foreign ||= program === "unshare" && rest.slice(1, rest.length - inner.length).some((word) => /^(?:-[a-zA-Z]{0,8}n|--net)/.test(word));
       rest = inner;
-    } else return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign };
+    } else return { argv: [program, ...rest.slice(1)], filtered, sorted, foreign: foreign || rest.some((word) => OF_PROCESS.test(word)) };
     if (rest[0] === "--") rest = rest.slice(1);
   }
   filtered = filtered && rest.length > 0;
   return { argv: rest, filtered, sorted, foreign };
 }
+
+/** A file of the network namespace that a process is in, most often a pod's. Process 1 is in the node's. */
+const OF_PROCESS = /^(?:\/host)?\/proc\/(?!1\/)\d{1,10}\/net\//;
 
 /**
  * What the shell behind such a line is given, where all of it stands in quotes at the end: `ssh node1 'ip route | grep bond'`, `ansible node1 -m shell -a "ss -tan | wc -l"`.

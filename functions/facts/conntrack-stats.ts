@@ -3,6 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, type Part, type Row, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isShown } from "./parts.ts";
+import { procNet } from "./proc-net.ts";
 import { deltas, samples } from "./sampled.ts";
 
 /**
@@ -87,7 +88,7 @@ const WORD = /^([a-z_]{2,20}|\(null\))=(\d{1,15})$/;
 const VERTICAL = /^([a-z_]{2,20}|\(null\))\s+(\d{1,15})$/;
 // `| column -t` widens the gaps
 const HEX_ROW = /^[0-9a-f]{8}(?:\s{1,16}[0-9a-f]{8}){10,24}$/;
-const FILES = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/stat\/(?:nf|ip)_conntrack$/;
+const FILES = procNet("stat/(?:nf|ip)_conntrack");
 
 export const conntrackStats = defineFact({
   id: "conntrack-stats",

@@ -3,6 +3,7 @@ import { isPromptLine } from "./command.ts";
 import { defineFact, lines, mergeParts, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { fromLongIpv6 } from "./ipv6.ts";
 import { readFamily } from "./mask.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * Tracked connections.
@@ -76,7 +77,7 @@ const IGNORED = new Set([
 const FIELDS = { sport: "sourcePort", dport: "destinationPort", packets: "packets", bytes: "bytes" } as const;
 const REPLY_FIELDS = { sport: "replySourcePort", dport: "replyDestinationPort", packets: "replyPackets", bytes: "replyBytes" } as const;
 /** The file with the connections themselves. */
-export const CONNTRACK_TABLE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/(?:nf|ip)_conntrack$/;
+export const CONNTRACK_TABLE = procNet("(?:nf|ip)_conntrack");
 
 export const conntrack = defineFact({
   id: "conntrack",

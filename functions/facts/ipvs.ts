@@ -4,6 +4,7 @@ import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "
 import { unbracketed } from "./ip-address.ts";
 import { ranked } from "./parts.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * Virtual servers of the kernel's load balancer IPVS and the real servers behind them.
@@ -70,7 +71,7 @@ const FORWARDS: Readonly<Record<string, string>> = {
   "--ipip": "tunnel",
 };
 const PROTOCOLS: Readonly<Record<string, string>> = { "-t": "tcp", "-u": "udp", "-f": "fwmark", "--sctp-service": "sctp" };
-const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/ip_vs$/;
+const FILE = procNet("ip_vs");
 
 export const ipvs = defineFact<Ipvs>({
   id: "ipvs",

@@ -6,6 +6,7 @@ import { ipCommand } from "./ip-command.ts";
 import { metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * How many lines a listing had of which a person kept nothing but their number. Options and filters may have left lines out: there are at least as many.
@@ -39,7 +40,7 @@ const Count = z.object({
 const LineCount = z.object({ rows: z.array(Count) });
 
 /** All neighbours of IPv4, below a headline. */
-const ARP = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/)?net\/arp$/;
+const ARP = procNet("arp");
 const NUMBER = /^(\d{1,9})(?: \/\S{1,80})?$/;
 /** Says conntrack on stderr. */
 const SUMMARY = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,12} flow entries have been shown\.$/;

@@ -9,6 +9,7 @@ import { readMac } from "./mask.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 import { deltas } from "./sampled.ts";
 
 /**
@@ -119,7 +120,7 @@ type Statistics = z.infer<typeof Statistics>;
 const SYSFS = /^(?:\/host)?\/sys\/class\/net\/([\w.@*-]{1,15})\/(flags|operstate)$/;
 const SYSFS_LINE = /^(?:\/host)?\/sys\/class\/net\/([\w.@-]{1,15})\/(flags|operstate):(\w{1,16})$/;
 const NETWORKCTL = /^(?:[●*] )?\d{1,6} ([^\s…]{1,15}) [a-z-]{1,20} ([a-z-]{2,20}) [a-z-]{4,20}$/u;
-const PROC_NET_DEV = /^\/proc\/(?:(?:\d{1,10}|self)\/)?net\/dev$/;
+const PROC_NET_DEV = procNet("dev");
 
 export const link = defineFact({
   id: "link",

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { hasLetter, operands } from "./command.ts";
 import { defineFact, type Part, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 import { counterOf, growth, withinOneText } from "./sampled.ts";
 
 /** As nstat names them; UdpSocketDrops is what one socket had no room for (`d` of `ss -m`, the last column of /proc/net/udp). */
@@ -54,7 +55,7 @@ const UDP =
 /** A socket of `ss -lunm`, and below it its memory. */
 const UNCONN =
   /^[ \t]{0,8}(?:udp[ \t]{1,8})?UNCONN[ \t]{1,100}\d{1,12}[ \t]{1,100}\d{1,12}[ \t]{1,100}(?<address>\S{1,64}:\d{1,5})[ \t][^\n]{0,400}(?:\n[ \t]{1,40})?skmem:\([^)\n]{0,200},d(?<drops>\d{1,20})\)/gm;
-const FILE = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/(?:netstat|snmp6?|udp6?)$/;
+const FILE = procNet("(?:netstat|snmp6?|udp6?)");
 /** Rows of each kind. */
 const MAX_ROWS = 100;
 

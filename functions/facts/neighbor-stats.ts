@@ -2,6 +2,7 @@ import { z } from "zod";
 import { optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { isPrompt } from "./paste.ts";
+import { procNet } from "./proc-net.ts";
 import { counterOf, deltas, isTimeLine, samples } from "./sampled.ts";
 
 /**
@@ -46,7 +47,7 @@ const COLUMNS: Readonly<Record<string, Name>> = {
   unresolved_disca: "unresolvedDiscards",
   table_fulls: "tableFulls",
 };
-const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/stat\/(arp|ndisc)_cache$/;
+const FILE = procNet("stat/(arp|ndisc)_cache");
 const HEADER = /^entries\s+allocs\s+destroys(?:\s+[a-z_]{3,24}){3,16}$/;
 const ROW = /^[0-9a-f]{8}(?:\s+[0-9a-f]{8}){5,16}$/;
 // lnstat: names cut into columns of bars

@@ -7,6 +7,7 @@ import { asString, asStrings, jsonElements } from "./json.ts";
 import { readFamily, readMac } from "./mask.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * Neighbours (ARP and NDP entries) of every interface.
@@ -38,6 +39,7 @@ export type Neighbor = z.infer<typeof Neighbor>;
 type Entry = Omit<Neighbor, "line">;
 const MAX_TURNS = 100;
 
+const ARP = procNet("arp");
 const STATES = new Set(["PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED"]);
 const FLAGS = new Set(["router", "proxy", "extern_learn", "extern_valid", "managed", "offload"]);
 const NAME = /^[^\s/]{1,127}$/;
@@ -50,7 +52,7 @@ export const neighbor = defineFact({
   title: "Neighbours (ARP, NDP) of every interface",
   commands: [{ argv: ["ip", "-j", "neigh", "show"] }],
   recognize(argv): View | undefined {
-    if (argv[0] === "cat" && argv[1] === "/proc/net/arp" && argv.length === 2) return { format: "arp", complete: true, scope: "ipv4", rank: 1 };
+    if (argv[0] === "cat" && ARP.test(argv[1] ?? "") && argv.length === 2) return { format: "arp", complete: true, scope: "ipv4", rank: 1 };
     if (argv[0] === "arp") {
       if (hasOption(argv, "-d", "-s", "-f", "--delete", "--set", "--file", "-h", "-V")) return undefined;
       const filters = argv.filter(

@@ -3,6 +3,7 @@ import { hasLetter, optionValue, SINCE_NOTED } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
+import { procNet } from "./proc-net.ts";
 import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
 /**
@@ -25,7 +26,7 @@ const Nstat = z.object({ rows: z.array(Counter) });
 type Counter = z.infer<typeof Counter>;
 type Nstat = z.infer<typeof Nstat>;
 
-const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/(netstat|snmp6?)$/;
+const FILE = procNet("(netstat|snmp6?)");
 // nstat: name, value, rate
 const NSTAT = /^([A-Z]\w{1,79})\s+(-?\d{1,20})(?:\s+(?:[\d.]{1,20}|nan|-nan|inf))?$/;
 const NSTAT_JSON = /"([A-Z]\w{1,79})"\s{0,8}:\s{0,8}(-?\d{1,20})/g;

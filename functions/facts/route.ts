@@ -10,6 +10,7 @@ import { type NmcliField, nmcliDevices, nmcliFields } from "./nmcli.ts";
 import { isPrompt, withoutPrompts } from "./paste.ts";
 import { withoutLineCount } from "./pipe.ts";
 import { laidOut, present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 import { wordsOf } from "./words.ts";
 
 const TYPES = ["unicast", "local", "broadcast", "anycast", "multicast", "blackhole", "unreachable", "prohibit", "throw"] as const;
@@ -422,7 +423,7 @@ function inetRoute(line: number, words: readonly string[], hasMetric: boolean): 
 }
 const NUMBER = /^(?:-|-?\d{1,10})$/;
 
-const PROC = /^\/proc\/(?:\d{1,10}\/|self\/)?net\/route$/;
+const PROC = procNet("route");
 const PROC_TITLE = /^Iface\s+Destination\s+Gateway\s+Flags\s+RefCnt\s+Use\s+Metric\s+Mask\s/;
 const PROC_ROW =
   /^(\S{1,40})\s+([0-9A-F]{8})\s+([0-9A-F]{8})\s+([0-9A-F]{4})\s+-?\d{1,10}\s+-?\d{1,10}\s+(\d{1,10})\s+([0-9A-F]{8})\s+(\d{1,6})\s+\d{1,10}\s+\d{1,10}\s*$/;
@@ -474,7 +475,7 @@ function readProc(rows: Route[], text: string, unparsed: UnparsedLines): void {
   }
 }
 
-const PROC6 = /^(?:\/host)?\/proc\/(?:\d{1,10}\/|self\/)?net\/ipv6_route$/;
+const PROC6 = procNet("ipv6_route");
 const PROC6_ROW = /^([0-9a-f]{32}) ([0-9a-f]{2}) ([0-9a-f]{32}) ([0-9a-f]{2}) ([0-9a-f]{32}) ([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{8} ([0-9a-f]{8}) +(\S{1,15})$/;
 
 /**

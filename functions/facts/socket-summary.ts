@@ -4,6 +4,7 @@ import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isShown, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
+import { procNet } from "./proc-net.ts";
 
 /**
  * How many sockets there are, and how much memory they hold.
@@ -33,8 +34,8 @@ const Summary = z.object({
 const SocketSummary = z.object({ rows: z.array(Summary) });
 type Summary = z.infer<typeof Summary>;
 
-const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/sockstat(6?)$/;
-const PROTOCOLS = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/protocols$/;
+const FILE = procNet("sockstat(6?)");
+const PROTOCOLS = procNet("protocols");
 const PROTOCOLS_HEADER = /^protocol\s+size\s+sockets\s+memory\s+press\b/;
 // the memory of a kind that has no limit is -1, and its pressure "NI"
 const PROTOCOL = /^([A-Za-z][\w-]{0,31})\s+\d{1,9}\s+(\d{1,12})\s+(-?\d{1,15})\s+(yes|no|NI)\s+\d{1,9}\s+(?:yes|no)\s+\S{1,64}(?:\s+[yn]){1,40}$/;

@@ -7,6 +7,7 @@ import { isPrompt } from "./paste.ts";
 import { countsEqual, isLineCount } from "./pipe.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 import { growth, samples } from "./sampled.ts";
 
 /**
@@ -67,7 +68,7 @@ const Sockets = z.object({ rows: z.array(Socket), shown: z.array(Shown), counts:
 type Socket = z.infer<typeof Socket>;
 type Sockets = z.infer<typeof Sockets>;
 
-const PROC_FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/((?:tcp|udp)6?)$/;
+const PROC_FILE = procNet("((?:tcp|udp)6?)");
 /** The kernel's numbers of the states of TCP, from 1 on. */
 const KERNEL_STATES = "ESTAB SYN-SENT SYN-RECV FIN-WAIT-1 FIN-WAIT-2 TIME-WAIT CLOSED CLOSE-WAIT LAST-ACK LISTEN CLOSING NEW-SYN-RECV".split(" ");
 const PROC_HEADER = /^sl\s+(?:local_address|remote_address)\s.{1,160}$/;

@@ -3,6 +3,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
+import { procNet } from "./proc-net.ts";
 import { deltas, isTimeLine, samples } from "./sampled.ts";
 
 /**
@@ -31,7 +32,7 @@ const Softnet = z.object({ rows: z.array(Cpu) });
 type Cpu = z.infer<typeof Cpu>;
 type Softnet = z.infer<typeof Softnet>;
 
-const FILE = /^\/(?:host\/)?proc\/(?:\d{1,10}\/|self\/|thread-self\/)?net\/softnet_stat$/;
+const FILE = procNet("softnet_stat");
 // 9 columns before Linux 2.6.35, 15 since 5.10 (the 13th is the CPU), 13 from 5.14 of some vendors
 const ROW = /^(?:[0-9a-f]{8} {1,4}){8,19}[0-9a-f]{8}$/;
 const DECIMAL_ROW = /^(?:\d{1,10} ){8,19}\d{1,10}$/;
