@@ -1,7 +1,10 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import type { AgentLog } from "./agent-log.ts";
 import type { ArpAnswer } from "./arping.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -44,13 +47,13 @@ type Conflict = z.infer<typeof Conflict> & Row;
 interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
-  readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly arping?: { rows: readonly (ArpAnswer & Row)[] };
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
   readonly neighbor?: { turns?: readonly (Row & { address: string; interface: string; mac?: string })[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; namespace?: string; status: string; address?: string; node?: string })[] };
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 const DAD = /(?:^|\s)(\S{1,15}): (?:IPv6 )?duplicate address ([0-9a-f:.]{3,45})(?: used by ([0-9a-f:]{17}))? detected/i;

@@ -47,7 +47,7 @@ const Log = z.object({
 });
 const AgentLog = z.object({ rows: z.array(Message), logs: z.array(Log) });
 type Message = z.infer<typeof Message> & { text?: string };
-type AgentLog = z.infer<typeof AgentLog>;
+export type AgentLog = z.infer<typeof AgentLog>;
 
 // What makes a line binary: control characters other than tab, and bytes that are no UTF-8.
 const BINARY = /[^\P{Cc}\t]|\ufffd/u;

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import type { AgentLog } from "./agent-log.ts";
 import type { ConntrackEntry } from "./conntrack.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { type Family, unbracketed } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
@@ -10,6 +11,7 @@ import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * Whether frames between ports of a bridge pass iptables (br_netfilter), and whether services of this node need it: the bridges of its pods, and services
@@ -80,11 +82,7 @@ type PodBridge = BridgeNetfilter["bridges"][number] & Row;
 type Endpoint = BridgeNetfilter["endpoints"][number] & Row;
 
 interface Sources {
-  readonly sysctl?: {
-    rows: readonly (Row & { key: string; value: string })[];
-    absent: readonly (Row & { key: string })[];
-    refusals?: readonly (Row & { key: string; ended?: boolean })[];
-  };
+  readonly sysctl?: Placed<Sysctl>;
   readonly module?: {
     rows: readonly (Row & { name: string; size?: number; usedBy: readonly string[]; builtin: boolean })[];
     missing: readonly (Row & { name: string })[];
@@ -101,7 +99,7 @@ interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[]; bridges: readonly { interface: string; nfCallIptables?: boolean; nfCallIp6tables?: boolean }[] };
   readonly bridge?: { ports: readonly (Row & { bridge: string; interface: string })[] };
-  readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly "service-answer"?: { rows: readonly (Row & { from: string; expected: string })[] };
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -57,7 +58,7 @@ interface Sources {
   readonly "packet-trace"?: { damaged: readonly (Row & { source: string; destination: string; port: number; ones?: number })[] };
   readonly attempt?: { rows: readonly (Row & { command: string; answered: boolean })[] };
   readonly nstat?: { rows: readonly (Row & { name: string; value: number; valueDelta?: number | undefined })[] };
-  readonly "kernel-log"?: { rows: readonly (Row & { message: string; age?: number | undefined })[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
 }
 
 export const checksumError = defineDerivedFact<ChecksumErrors>({

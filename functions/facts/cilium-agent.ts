@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -108,11 +110,8 @@ interface Sources {
   readonly "bpf-map"?: { rows: readonly (Row & { id: number; type: string; name?: string; maxEntries?: number })[] };
   readonly "line-count"?: { rows: readonly (Row & { of: string; map?: string; count: number })[] };
   readonly "pod-event"?: { rows: readonly (Row & { source: string; reason?: string; age?: number; count: number; message: string })[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean; cut?: boolean; unready?: number })[] };
-  readonly "agent-log"?: {
-    rows: readonly (Row & { unit: string; message: string; level?: string; age?: number })[];
-    logs: readonly (Row & { unit: string; cut: boolean })[];
-  };
+  readonly "cluster-pod"?: Placed<Pods>;
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly process?: {
     rows: readonly { command: string; defunct: boolean }[];
     containers: readonly (Row & { name: string; state: string; attempt?: number })[];
@@ -226,8 +225,8 @@ function isBefore(row: Logged, good: Logged | undefined): boolean {
 function crashing(sources: Sources): CiliumAgent["failures"] {
   const agents = (sources["cluster-pod"]?.rows ?? []).filter((row) => AGENT_POD.test(row.name) && row.own !== false);
   // its probe asks the agent how it is; at its start that takes some minutes at most
-  const unready = (row: { unready?: number }): boolean => (row.unready ?? 0) >= STARTS;
-  const ends = (row: { status: string; unready?: number }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status) || unready(row);
+  const unready = (row: { unready?: number | undefined }): boolean => (row.unready ?? 0) >= STARTS;
+  const ends = (row: { status: string; unready?: number | undefined }): boolean => /^(?:Init:)?(?:CrashLoopBackOff|Error)$/.test(row.status) || unready(row);
   const own = agents.filter((row) => row.own === true);
   // of a list that was cut nobody tells whether the others run
   const meant = own.length > 0 || agents.some((row) => row.cut === true) ? own : agents;

@@ -45,6 +45,7 @@ const Listing = z.object({
   own: z.boolean().optional(),
 });
 const Pods = z.object({ rows: z.array(Pod), listings: z.array(Listing) });
+export type Pods = z.infer<typeof Pods>;
 type Listing = z.infer<typeof Listing>;
 type Pod = z.infer<typeof Pod>;
 

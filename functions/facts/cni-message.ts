@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { epochOf, SOME_YEAR_END } from "./log-time.ts";
 import { present } from "./present.ts";
 
@@ -51,7 +52,7 @@ interface Said {
   readonly count?: number | undefined;
 }
 interface Sources {
-  readonly "agent-log"?: { rows: readonly (Row & Said)[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly "pod-event"?: { rows: readonly (Row & Said & { source: string; startedSince?: boolean })[] };
 }
 

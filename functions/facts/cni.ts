@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { Pods } from "./cluster-pod.ts";
 import type { CniConfig } from "./cni-config.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import type { Process } from "./process.ts";
@@ -125,10 +126,7 @@ interface Sources {
   };
   readonly "cni-config"?: CniConfig;
   readonly link?: { rows: readonly (Link & Row)[] };
-  readonly "cluster-pod"?: {
-    rows: readonly (Row & { name: string; status: string; own?: boolean })[];
-    listings: readonly (Row & { node?: string; own?: boolean })[];
-  };
+  readonly "cluster-pod"?: Placed<Pods>;
   readonly "daemon-set"?: {
     rows: readonly (Row & { name: string; desired: number; ready: number; selector: string })[];
     listings: readonly Row[];

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
-import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import { Complaint, complaints } from "./kernel-complaint.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { placed } from "./placed.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * How full the table of connection tracking is. The limit holds for each network namespace; the numbers are those of the node's own.
@@ -25,8 +27,8 @@ const ConntrackUsage = z.object({
 type ConntrackUsage = z.infer<typeof ConntrackUsage>;
 
 interface Sources {
-  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
-  readonly "kernel-log"?: KernelLog;
+  readonly sysctl?: Placed<Sysctl>;
+  readonly "kernel-log"?: Placed<KernelLog>;
   readonly "line-count"?: { readonly rows: readonly (Row & { of: string; count: number })[] };
 }
 /** A listing may have left entries out: only that there are many of them is told by their number. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
@@ -45,7 +46,7 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
   readonly process?: { rows: readonly (Process & Row)[] };
-  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[]; logs?: readonly { cut: boolean }[] };
+  readonly "agent-log"?: Placed<AgentLog>;
 }
 
 const NONE = /\bno default (?:route|gateway)/i;

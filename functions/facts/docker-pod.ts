@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 
 /**
@@ -15,7 +16,7 @@ const Range = z.object({ line: z.int(), prefix: z.string() });
 const DockerPods = z.object({ rows: z.array(DockerPod), ranges: z.array(Range) });
 
 interface Sources {
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; address?: string; node?: string })[]; listings: readonly Row[] };
+  readonly "cluster-pod"?: Placed<Pods>;
   readonly "cluster-node"?: { ranges: readonly (Row & { prefix: string; own?: boolean })[] };
 }
 

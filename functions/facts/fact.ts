@@ -98,6 +98,11 @@ export interface Row {
   masked?: readonly string[];
 }
 
+/** A fact's value as derived facts see it: the rows of its lists know where they were read. */
+export type Placed<T> = {
+  readonly [List in keyof T]: T[List] extends readonly (infer R extends object)[] | undefined ? readonly (R & Row)[] | Extract<T[List], undefined> : T[List];
+};
+
 /** One parsed output, ready to be merged with the others of the same fact. */
 export interface Part<T> {
   readonly value: T;

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { prefixBits, within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
@@ -65,9 +67,9 @@ interface Sources {
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly bridge?: { ports: readonly { bridge: string }[] };
   readonly link?: { rows: readonly (Link & Row)[]; vxlans: readonly (Row & { interface: string; external: boolean; port?: number })[] };
-  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number; unit?: string })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly socket?: { rows: readonly (Row & { protocol: string; state: string; port?: number; process?: string })[] };
-  readonly "cluster-pod"?: { rows: readonly (Row & { name: string; status: string; own?: boolean })[] };
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 /** Programs that have flannel in themselves. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { ListenQueue } from "./listen-queue.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -36,7 +37,7 @@ type Counters = FullQueue["acceptCounters"];
 interface Sources {
   readonly "listen-queue"?: { full: readonly (ListenQueue["full"][number] & Row)[]; risen: readonly (ListenQueue["risen"][number] & Row)[] };
   readonly nstat?: { rows: Counters };
-  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly socket?: {
     rows: readonly (Row & {
       protocol: string;

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { within } from "./ip-bits.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables } from "./iptables-row.ts";
@@ -49,10 +50,7 @@ interface Sources {
   readonly iptables?: Iptables;
   readonly nft?: Nft;
   readonly route?: { readonly rows: readonly (Route & Row)[] };
-  readonly "cluster-pod"?: {
-    readonly rows: readonly (Row & { status: string; address?: string; own?: boolean; cut?: boolean })[];
-    readonly listings: readonly { own?: boolean; node?: string }[];
-  };
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 /** A node has a port once for each protocol and address. */

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
-import { complaints, type KernelLog } from "./kernel-complaint.ts";
+import { complaints } from "./kernel-complaint.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import type { Nft } from "./nft-row.ts";
 import { keeperOf } from "./packet-path-keeper.ts";
 import { placed } from "./placed.ts";
@@ -85,7 +86,7 @@ type Astray = z.infer<typeof Untranslated>;
 interface Sources {
   readonly iptables?: Iptables;
   readonly nft?: Nft;
-  readonly "kernel-log"?: KernelLog;
+  readonly "kernel-log"?: Placed<KernelLog>;
   readonly "packet-trace"?: { readonly resets: readonly (Row & Reset)[]; readonly untranslated: readonly (Row & Astray)[] };
   readonly "pod-trace"?: { readonly untranslated: readonly (Row & Astray)[] };
   readonly "absent-rule"?: { readonly rows: readonly (Row & { of: string; family: string })[] };
@@ -181,7 +182,7 @@ const isOfIptables = ({ family, table }: { family: string; table: string }): boo
   (family === "ip" || family === "ip6") && /^(?:raw|mangle|nat|filter|security)$/.test(table);
 
 /** One row for each connection, of its newest message. */
-function overrunsOf(log: KernelLog | undefined): Omit<Overrun, "reset">[] {
+function overrunsOf(log: Placed<KernelLog> | undefined): Omit<Overrun, "reset">[] {
   const found = new Map<string, Omit<Overrun, "reset">>();
   for (const { message, ...complaint } of complaints(log, OVERRUN)) {
     const [, source = "", destination = "", from, to] = CONNECTION.exec(message.slice(0, 600)) ?? [];

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { Row } from "./fact.ts";
+import type { Placed } from "./fact.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -14,13 +15,8 @@ export const Complaint = z.object({
 });
 type Complaint = z.infer<typeof Complaint>;
 
-/** As the fact kernel-log has them. */
-export interface KernelLog {
-  readonly rows: readonly (Row & { message: string; age?: number; seconds?: number })[];
-}
-
 /** The messages that a pattern finds, with what is known of their age. */
-export function complaints(log: KernelLog | undefined, pattern: RegExp): Complaint[] {
+export function complaints(log: Placed<KernelLog> | undefined, pattern: RegExp): Complaint[] {
   let newest = 0;
   for (const row of log?.rows ?? []) newest = Math.max(newest, row.seconds ?? 0);
   return (log?.rows ?? [])

@@ -46,6 +46,7 @@ const KernelLog = z.object({
   /** Seconds that the machine is up at least, by the newest `seconds` and the greatest age in a whole log of this boot; absent where there is none with either. */
   up: z.number().optional(),
 });
+export type KernelLog = z.infer<typeof KernelLog>;
 type Message = z.infer<typeof Message>;
 type Draft = Omit<Message, "line">;
 
@@ -199,7 +200,7 @@ export const kernelLog = defineFact({
   },
 });
 
-type LogPart = Part<z.infer<typeof KernelLog>>;
+type LogPart = Part<KernelLog>;
 
 /**
  * A message without an age is taken for fresh where a person picked the lines. A collector prints the whole log whatever is in it, and a log that was cut has

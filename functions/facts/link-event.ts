@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { epochOf } from "./log-time.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -43,11 +45,8 @@ const COUNTER = /^link_down_events(?:_phy)?$/;
 interface Sources {
   readonly "carrier-count"?: { rows: readonly (Row & { interface: string; downsDelta?: number })[] };
   readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; valueDelta?: number })[] };
-  readonly "kernel-log"?: {
-    rows: readonly ({ message: string; age?: number; seconds?: number; time?: string } & Row)[];
-    clocks?: readonly { uptime: number }[];
-  };
-  readonly "agent-log"?: { rows: readonly ({ unit: string; message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
+  readonly "agent-log"?: Placed<AgentLog>;
 }
 
 const NAME = "([A-Za-z][A-Za-z0-9_.@-]{0,14})";

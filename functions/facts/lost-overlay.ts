@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { TUNNEL_OF_FLANNEL } from "./former-cni.ts";
 import { overlap, rangeOf } from "./ip-range.ts";
 import type { Link } from "./link.ts";
@@ -42,7 +43,7 @@ type Off = z.infer<typeof Off>;
 
 interface Sources {
   readonly link?: { rows: readonly (Link & Row)[] };
-  readonly "agent-log"?: { rows: readonly (Row & { message: string; age?: number })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly "absent-device"?: { rows: readonly (Row & { interface: string })[] };
   readonly route?: { rows: readonly Route[] };
   readonly "flannel-env"?: { rows: readonly (Row & { network?: string; subnet?: string; mtu?: number })[] };

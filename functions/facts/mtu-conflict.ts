@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { prefixBits } from "./ip-bits.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
@@ -80,7 +81,7 @@ interface Sources {
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
   readonly ping?: { rows: readonly PingRun[] };
 }
 type PingRun = Row & { target: string; size: number; whole: boolean; sent: number; received: number; tooLarge: number; errors?: number; counted?: true };

@@ -1,9 +1,11 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import type { Neighbor } from "./neighbor.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * How full the neighbour tables are: the kernel's complaints, and the number of entries beside the limit. The limit (gc_thresh3) and the kernel's count
@@ -36,9 +38,9 @@ type Level = z.infer<typeof Level>;
 
 interface Sources {
   readonly neighbor?: { rows: readonly Neighbor[] };
-  readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
+  readonly sysctl?: Placed<Sysctl>;
   readonly "line-count"?: { readonly rows: readonly ({ of: string; family?: Family; count: number } & Row)[] };
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
 }
 
 // "Neighbour table overflow." (before Linux 3.x), "neighbour: arp_cache: neighbor table overflow!", "net_ratelimit: …" says nothing of it

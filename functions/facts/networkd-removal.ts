@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
@@ -45,8 +47,8 @@ interface Sources {
   readonly route?: { rows: readonly Route[]; gone?: readonly (Route & Row)[] };
   readonly "manual-restart"?: { rows: readonly (Row & { unit: string })[] };
   readonly "rule-removal"?: { rows: readonly (Row & { priority: number; spec: string })[] };
-  readonly "agent-log"?: { rows: readonly (Row & { unit: string; message: string; age?: number })[] };
-  readonly "cluster-pod"?: { rows: readonly { address?: string; own?: boolean; status: string }[] };
+  readonly "agent-log"?: Placed<AgentLog>;
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 // 247 and 248 wrote neither source nor state, and for "from anywhere" 0.0.0.0/0; 249 wrote the source in brackets, later ones before the noun, and there the state

@@ -1,12 +1,14 @@
 import { z } from "zod";
+import type { Pods } from "./cluster-pod.ts";
 import type { ConntrackEntry } from "./conntrack.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables } from "./iptables-row.ts";
 import type { Nft } from "./nft-row.ts";
 import { hasNftProxy, nftNodePorts } from "./nft-service.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * NodePorts of services that outgoing connections of the node may take: they lie in the range of these, nothing keeps them free, and kube-proxy does not hold
@@ -46,7 +48,7 @@ interface Socket {
   readonly process?: string;
 }
 interface Sources {
-  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
+  readonly sysctl?: Placed<Sysctl>;
   readonly iptables?: Iptables;
   readonly nft?: Nft;
   readonly socket?: { rows: readonly (Socket & Row)[]; shown: readonly { protocol: string; listening: boolean; port?: number }[] };
@@ -56,7 +58,7 @@ interface Sources {
   readonly ipvs?: { services: readonly (Row & { protocol: string; address: string; port?: number })[] };
   readonly process?: { rows: readonly { command: string }[] };
   readonly "cluster-node"?: { rows: readonly { version: string }[] };
-  readonly "cluster-pod"?: { rows: readonly { name: string; status: string }[] };
+  readonly "cluster-pod"?: Placed<Pods>;
   readonly "cluster-service"?: { nodePorts: readonly (Row & { protocol: string; port: number })[] };
 }
 

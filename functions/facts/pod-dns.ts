@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -42,7 +43,7 @@ interface Sources {
     kubelet: readonly (Row & { file: string; resolvConf?: string; whole: boolean; searched?: boolean })[];
     targets: readonly (Row & { file: string; target: string })[];
   };
-  readonly "agent-log"?: { rows: readonly (Row & { age?: number; message: string })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[] };
 }
 

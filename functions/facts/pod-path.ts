@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ArpAnswer } from "./arping.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { Fdb } from "./fdb.ts";
 import { networkBits, prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
@@ -108,10 +109,7 @@ interface Sources {
   readonly "workload-endpoint"?: { rows: readonly (WorkloadEndpoint & Row)[] };
   readonly "pod-address"?: { rows: readonly (PodAddress & Row)[] };
   readonly "route-answer"?: { rows: readonly (RouteAnswer & Row)[] };
-  readonly "cluster-pod"?: {
-    rows: readonly (Row & { name: string; status: string; address?: string; node?: string; own?: boolean; alike?: boolean; age?: number })[];
-    listings: readonly Row[];
-  };
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 export const podPath = defineDerivedFact<PodPath>({

@@ -1,14 +1,16 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * Packets that the kernel logged as martian, beside the way back to their sender: the reverse path filter (rp_filter) drops a packet whose sender would be
@@ -86,12 +88,12 @@ type Filter = z.infer<typeof Filter>;
 
 type Seen = { interface: string; source: string; destination: string } & Row;
 interface Sources {
-  readonly "kernel-log"?: { rows: readonly ({ message: string; age?: number } & Row)[] };
+  readonly "kernel-log"?: Placed<KernelLog>;
   readonly route?: { rows: readonly (Route & Row)[] };
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
-  readonly sysctl?: { rows: readonly ({ key: string; value: string } & Row)[] };
+  readonly sysctl?: Placed<Sysctl>;
   readonly "packet-trace"?: { arrivals: readonly Seen[]; silent: readonly (Omit<Seen, "interface"> & { interface?: string })[] };
   readonly "route-answer"?: { refusals: readonly ({ reason: string; destination: string; from?: string; inputInterface?: string } & Row)[] };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { unbracketed } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
 import { rulesOf } from "./iptables-chains.ts";
@@ -92,7 +93,7 @@ interface Sources {
   };
   readonly "kube-proxy"?: { modes: readonly (Row & { mode: string; source: "endpoint" | "config" })[] };
   readonly process?: { rows: readonly (Row & { command: string; arguments?: string })[]; searches: readonly { text: string }[] };
-  readonly "agent-log"?: { rows: readonly (Row & { unit: string; age?: number; message: string })[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly neighbor?: { rows: readonly (Neighbor & Row)[] };
   readonly "cluster-node"?: { rows: readonly (Row & { name: string; internalAddress?: string; own?: true })[] };
   readonly "cluster-service"?: {

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
-import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import { Complaint, complaints } from "./kernel-complaint.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -51,7 +52,7 @@ interface Sources {
   };
   readonly "stuck-socket"?: { rows: readonly Counted[] };
   readonly "socket-summary"?: { rows: readonly (Row & { protocol: string; established?: number; orphaned?: number; allocated?: number; closed?: number })[] };
-  readonly "kernel-log"?: KernelLog;
+  readonly "kernel-log"?: Placed<KernelLog>;
   readonly lsof?: { rows: readonly (Row & { program: string; named: number; closeWait: number; detached: number })[] };
 }
 

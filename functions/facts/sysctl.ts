@@ -38,7 +38,7 @@ const Refusal = z.object({
   ended: z.boolean().optional(),
 });
 const Sysctl = z.object({ rows: z.array(Setting), absent: z.array(Absent), prefixes: z.array(Prefix), refusals: z.array(Refusal).optional() });
-type Sysctl = z.infer<typeof Sysctl>;
+export type Sysctl = z.infer<typeof Sysctl>;
 type Setting = z.infer<typeof Setting>;
 type Absent = z.infer<typeof Absent>;
 type Refusal = z.infer<typeof Refusal>;

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
-import { Complaint, complaints, type KernelLog } from "./kernel-complaint.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
+import { Complaint, complaints } from "./kernel-complaint.ts";
+import type { KernelLog } from "./kernel-log.ts";
 import { placed } from "./placed.ts";
+import type { Sysctl } from "./sysctl.ts";
 
 /**
  * How much memory the buffers of all TCP sockets hold, and how much they may hold (net.ipv4.tcp_mem: low, pressure, high). The machine's, not a namespace's.
@@ -27,11 +29,11 @@ const TcpMemory = z.object({
 type TcpMemory = z.infer<typeof TcpMemory>;
 
 interface Sources {
-  readonly sysctl?: { rows: readonly (Row & { key: string; value: string })[] };
+  readonly sysctl?: Placed<Sysctl>;
   readonly "socket-summary"?: {
     rows: readonly (Row & { protocol: string; memory?: number; established?: number; closed?: number; orphaned?: number })[];
   };
-  readonly "kernel-log"?: KernelLog;
+  readonly "kernel-log"?: Placed<KernelLog>;
 }
 
 const COMPLAINT = /^(?:TCP: )?out of memory -- consider tuning tcp_mem|^Out of socket memory\b/i;

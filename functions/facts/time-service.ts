@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed } from "./fact.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
@@ -25,10 +26,7 @@ const TimeService = z.object({
 type TimeService = z.infer<typeof TimeService>;
 
 interface Sources {
-  readonly "agent-log"?: {
-    readonly rows: readonly (Row & { unit: string; message: string; age?: number })[];
-    readonly logs: readonly { unit: string; cut: boolean }[];
-  };
+  readonly "agent-log"?: Placed<AgentLog>;
 }
 
 /** What each program says without its servers, with one, and how often it has to say the first. */
