@@ -161,8 +161,7 @@ export const calicoNode = defineFact({
       }
       return unparsed.with(value);
     }
-    let peer: Peer | undefined;
-    let detail: Peer | undefined;
+    const takes = view.format === "bird" ? birdReader(value.peers) : tableReader(value.peers);
     // `ss state syn-sent` leaves the column out
     const state = /^state\s+(\S+)$/.exec(argv.slice(argv.indexOf("state"), argv.indexOf("state") + 2).join(" "))?.[1]?.toUpperCase();
     // of the event that a message over several lines belongs to
@@ -179,33 +178,11 @@ export const calicoNode = defineFact({
         const condition = CONDITION.exec(raw);
         if (condition !== null) value.conditions.push({ line, ready: condition[1] === "True" });
         // the rest of a pod's description is about other things
-        continue;
-      }
-      if (view.format === "ss") {
+      } else if (view.format === "ss") {
         const connection = connectionOf(line, raw, state);
         if (connection !== undefined) value.connections.push(connection);
         else if (!SS_HEADER.test(raw.trim())) unparsed.add(line, raw);
-        continue;
-      }
-      if (view.format === "bird") {
-        const row = BIRD_ROW.exec(raw);
-        if (row !== null) {
-          detail = row[2] === "BGP" ? birdPeer(line, row) : undefined;
-          if (detail !== undefined) value.peers.push(detail);
-        } else if (!BIRD_FRAME.test(raw.trim()) && !readDetail(raw, detail)) unparsed.add(line, raw);
-        continue;
-      }
-      const cells = ROW.exec(raw)?.[1]
-        ?.split("|")
-        .map((cell) => cell.trim().replace(OTHER_PORT, ""));
-      if (cells?.length === 5 && readFamily(cells[0] as string, "ipv4") !== undefined) {
-        peer = tablePeer(line, cells as [string, string, string, string, string]);
-        value.peers.push(peer);
-      } else if (cells?.length === 5 && peer !== undefined && cells.slice(0, 4).every((cell) => cell === "")) {
-        // a long remark goes on in the next line
-        peer.info = `${peer.info} ${cells[4] ?? ""}`.trim();
-        peer.established = peer.info === "Established";
-      } else if (!TABLE_FRAME.test(raw)) unparsed.add(line, raw);
+      } else if (!takes(line, raw)) unparsed.add(line, raw);
     }
     stderr.split("\n", 20).forEach((message, i) => {
       const problem = text.trim() === "" ? problemOf(i + 1, message) : undefined;
@@ -281,6 +258,37 @@ function problemOf(line: number, raw: string, age?: number): CalicoNode["problem
   const known = named.filter((address) => readFamily(address, "ipv4") !== undefined);
   const peers = known.length > 0 ? known : (PEER_HIDDEN.exec(content)?.slice(1, 2) ?? []);
   return { line, message: message.slice(0, 600), peers, ...present({ age: eventAge(raw.slice(0, 4000)) ?? age }) };
+}
+
+/** Reads the lines of `calicoctl node status` into peers; false for a line that is none. */
+function tableReader(peers: Peer[]): (line: number, raw: string) => boolean {
+  return (line, raw) => {
+    const cells = ROW.exec(raw)?.[1]
+      ?.split("|")
+      .map((cell) => cell.trim().replace(OTHER_PORT, ""));
+    const last = peers.at(-1);
+    if (cells?.length === 5 && readFamily(cells[0] as string, "ipv4") !== undefined) {
+      peers.push(tablePeer(line, cells as [string, string, string, string, string]));
+    } else if (cells?.length === 5 && last !== undefined && cells.slice(0, 4).every((cell) => cell === "")) {
+      // a long remark goes on in the next line
+      last.info = `${last.info} ${cells[4] ?? ""}`.trim();
+      last.established = last.info === "Established";
+    } else return TABLE_FRAME.test(raw);
+    return true;
+  };
+}
+
+/** The same of `birdcl show protocols`, and `all`. */
+function birdReader(peers: Peer[]): (line: number, raw: string) => boolean {
+  // the lines below another protocol are not those of the peer above it
+  let detail: Peer | undefined;
+  return (line, raw) => {
+    const row = BIRD_ROW.exec(raw);
+    if (row === null) return BIRD_FRAME.test(raw.trim()) || readDetail(raw, detail);
+    detail = row[2] === "BGP" ? birdPeer(line, row) : undefined;
+    if (detail !== undefined) peers.push(detail);
+    return true;
+  };
 }
 
 function tablePeer(line: number, [address, type, state, since, printed]: readonly [string, string, string, string, string]): Peer {
