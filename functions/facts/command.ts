@@ -521,8 +521,10 @@ export function hasLetter(argv: readonly string[], letter: string): boolean {
   return argv.some((word, i) => i > 0 && /^-[A-Za-z0-9]+$/.test(word) && word.includes(letter, 1));
 }
 
-/** The words behind the program that are no options. Values that stand in words of their own (`-n 5`) are among them. */
-export const operands = (argv: readonly string[]): string[] => argv.slice(1).filter((word) => !word.startsWith("-"));
+/** The words behind the program that are no options, nor the values of those `valued` options that have them in words of their own (`-n 5`). */
+export const operands = (argv: readonly string[], valued: ReadonlySet<string> = NONE): string[] =>
+  argv.filter((word, i) => i > 0 && !word.startsWith("-") && !valued.has(argv[i - 1] as string));
+const NONE: ReadonlySet<string> = new Set();
 
 /** The value of an option: the word behind it, or behind its `=`. */
 export function optionValue(argv: readonly string[], ...names: readonly string[]): string | undefined {

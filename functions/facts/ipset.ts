@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
@@ -59,7 +60,7 @@ export const ipset = defineFact<Ipset>({
   heldBy: { module: "ip_set", needs: "nfnetlink" },
   recognize(argv): View | undefined {
     if (argv[0] !== "ipset") return undefined;
-    const words = argv.slice(1).filter((word, i, all) => !word.startsWith("-") && !OUTPUT.has(all[i - 1] ?? ""));
+    const words = operands(argv, OUTPUT);
     const options = argv.slice(1).filter((word) => word.startsWith("-"));
     const command = words[0] ?? options.find((word) => word === "-L" || word === "--list" || word === "-S" || word === "--save");
     if (!/^(?:list|save|-L|--list|-S|--save)$/.test(command ?? "")) return undefined;

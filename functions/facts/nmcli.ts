@@ -1,4 +1,4 @@
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, operands } from "./command.ts";
 import { lines, type UnparsedLines } from "./fact.ts";
 
 /** One line of `nmcli device show`: what NetworkManager knows of a device, its own or not. */
@@ -17,7 +17,7 @@ const VALUED: ReadonlySet<string> = new Set(["-f", "--fields", "-m", "--mode", "
 /** "device show", with the device's name behind it if one was asked for; undefined for another question of nmcli's, and for values without their names (-g). */
 export function nmcliDevices(argv: readonly string[]): string | undefined {
   if (argv[0] !== "nmcli" || argv.includes("-g") || argv.includes("--get-values")) return undefined;
-  const [object = "", verb = "", ...rest] = argv.filter((word, i) => i > 0 && !word.startsWith("-") && !VALUED.has(argv[i - 1] as string));
+  const [object = "", verb = "", ...rest] = operands(argv, VALUED);
   if (object === "" || !"device".startsWith(object) || verb.length < 2 || !"show".startsWith(verb) || rest.length > 1) return undefined;
   return ["device show", ...rest].join(" ");
 }

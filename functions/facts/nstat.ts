@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, optionValue, SINCE_NOTED } from "./command.ts";
+import { hasLetter, operands, optionValue, SINCE_NOTED } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
@@ -105,6 +105,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "TcpExt other TCP timeouts": "TcpExtTCPTimeouts",
 };
 
+const VALUED = new Set(["-t"]);
+
 export const nstat = defineFact({
   id: "nstat",
   title: "Counters of IP, ICMP, TCP and UDP (two samples)",
@@ -118,7 +120,7 @@ export const nstat = defineFact({
     const [program, ...rest] = argv;
     if (program === "nstat" || program === "rtacct") {
       if (["h", "V", "n", "r", "d"].some((letter) => hasLetter(argv, letter))) return undefined;
-      const names = rest.filter((word, i) => !word.startsWith("-") && rest[i - 1] !== "-t");
+      const names = operands(argv, VALUED);
       const absolute = hasLetter(argv, "a") || argv.includes("--ignore");
       const format =
         hasLetter(argv, "j") || argv.includes("--json")

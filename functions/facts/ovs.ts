@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPromptLine, optionValue } from "./command.ts";
+import { isPromptLine, operands, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { cells, csvRecords, type DatabaseRecord, jsonRecords, listRecords, tableRecords, unquoted } from "./ovs-database.ts";
 import { combine, ranked } from "./parts.ts";
@@ -101,7 +101,7 @@ export const ovs = defineFact({
   title: "Open vSwitch: bridges, ports, interfaces, bonds",
   commands: [{ argv: ["ovs-vsctl", "show"] }, { argv: ["ovs-appctl", "bond/show"] }],
   recognize(argv): View | undefined {
-    const words = argv.filter((word, i) => i > 0 && !word.startsWith("-") && !VALUED.has(argv[i - 1] as string));
+    const words = operands(argv, VALUED);
     const complete = (count: number): boolean => words.length === count;
     if (argv[0] === "ovs-appctl" && words[0] === "bond/show") return { format: "bond/show", complete: complete(1), scope: words.join(" "), rank: 3 };
     if (argv[0] === "ovs-appctl" && words[0] === "bond/list") return { format: "bond/list", complete: complete(1), scope: "bond/list", rank: 2 };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, hasOption, optionValue } from "./command.ts";
+import { hasLetter, hasOption, operands, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
 import { isPrompt } from "./paste.ts";
@@ -262,11 +262,13 @@ function programOf(shown: string, names: boolean): Omit<Process, "line" | "pid">
   return { command: command.slice(0, 200), ...present({ arguments: given === "" ? undefined : given }), defunct };
 }
 
+const CONTAINER_VALUED = new Set(["-r", "--runtime-endpoint", "-H", "--host", "-n", "--namespace", "-f", "--filter"]);
+
 function containerView(argv: readonly string[]): View | undefined {
   const [program, ...rest] = argv;
   const docker = program === "docker" || program === "podman" || program === "nerdctl";
   if (!docker && program !== "crictl") return undefined;
-  const plain = rest.filter((word, i) => !word.startsWith("-") && !/^(?:-r|--runtime-endpoint|-H|--host|-n|--namespace|-f|--filter)$/.test(rest[i - 1] ?? ""));
+  const plain = operands(argv, CONTAINER_VALUED);
   const output = docker ? "" : (optionValue(argv, "-o", "--output") ?? "table");
   const lists = docker
     ? plain[0] === "ps" || (plain[0] === "container" && (plain[1] === "ls" || plain[1] === "list"))

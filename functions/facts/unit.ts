@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasLetter, hasOption, isPromptLine, optionValue } from "./command.ts";
+import { hasLetter, hasOption, isPromptLine, operands, optionValue } from "./command.ts";
 import { answeredByDefault, defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { combine, isShown, ranked } from "./parts.ts";
 import { present } from "./present.ts";
@@ -41,6 +41,8 @@ const RUNS = /^\s{0,12}Active: ([a-z-]{1,30})(?: \(([^)]{1,60})\))?/;
 /** One of the last messages, where `| tail` left nothing else of `status`: "Nov 20 06:51:08 node1 kubelet[2118]: …". */
 const MESSAGE = /^[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} [^\s:]{1,80}: /;
 
+const VALUED = new Set(["-t", "--type", "-n", "--lines", "-p", "--property"]);
+
 export const unit = defineFact({
   id: "unit",
   title: "Services and timers of systemd",
@@ -48,7 +50,7 @@ export const unit = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] !== "systemctl") return undefined;
     if (argv.some((word) => /^(?:--user|-M|--machine|-H|--host|-o|--output|--version|--help)/.test(word))) return undefined;
-    const words = operands(argv);
+    const words = operands(argv, VALUED);
     const verb = words[0] ?? "list-units";
     const given = words.slice(1);
     if (verb === "list-units") {
@@ -71,7 +73,7 @@ export const unit = defineFact({
   parse({ text, argv, view, stderr }) {
     const unparsed = new UnparsedLines();
     const rows: Unit[] = [];
-    const asked = operands(argv).slice(1).map(fullName);
+    const asked = operands(argv, VALUED).slice(1).map(fullName);
     let at = 0;
     let inStatus = false;
     let shown: { row: Unit; last: number; kept: boolean } | undefined;
@@ -154,10 +156,6 @@ const PROPERTIES: Readonly<Record<string, "load" | "active" | "sub" | "enabled">
   SubState: "sub",
   UnitFileState: "enabled",
 };
-
-/** Words that are no options, the values of options left out. */
-const operands = (argv: readonly string[]): string[] =>
-  argv.filter((word, i) => i > 0 && !word.startsWith("-") && !["-t", "--type", "-n", "--lines", "-p", "--property"].includes(argv[i - 1] as string));
 
 /** systemctl takes "kubelet" for "kubelet.service". */
 const fullName = (name: string): string => (NAME.test(name) ? name : `${name}.service`);
