@@ -25,7 +25,7 @@ const Node = z.object({
   internalAddress: z.string().optional(),
   /** Seconds since it joined, as far as kubectl's table tells ("35s", "23d"), or its description, up to the node's last sign of life. */
   age: z.number().optional(),
-  /** True if that is what the node of the capture is called; absent where none of those listed is. */
+  /** True if that is what the node of the capture is called, false if that is called otherwise. */
   own: z.boolean().optional(),
 });
 /** A range that the cluster set aside for the pods of one node: `PodCIDR: 10.244.1.0/24`. */
@@ -110,9 +110,8 @@ export const clusterNode = defineFact({
   },
 });
 
-function withOwn(rows: readonly z.infer<typeof Node>[], names: readonly string[] = []): z.infer<typeof Node>[] {
-  return rows.map((row) => (isCalled(names, row.name) ? { ...row, own: true } : row));
-}
+const withOwn = (rows: readonly Node[], names: readonly string[] | undefined): Node[] =>
+  rows.map((row) => ({ ...row, ...present({ own: isOwn(names, row.name) }) }));
 
 /** A node of `-o json` and `-o yaml`. What is told of it in `kubectl describe` is indented otherwise. */
 function nodeOf(object: KubeObject): Node[] {
