@@ -32,6 +32,12 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.85,
     reason: "a bridge that has it on for itself is rare, and only `ip -d link` tells; the write-up does without it",
   },
+  "calico-bgp-down/fixtures/inconclusive-one-of-many-does-not-answer-arp": {
+    lost: ["calicoctl node status"],
+    cause: "calico-bgp-down",
+    confidence: 0.85,
+    reason: "of a list that was cut the sessions that are up may be the ones that are missing",
+  },
   "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": {
     lost: ["journalctl --no-pager -u chronyd"],
     cause: "clock-unsynchronized",
@@ -44,11 +50,35 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.65,
     reason: "of a command that was run twice the last answer counts, and without it the first one is the last",
   },
+  "cni-config-missing/fixtures/near-miss-described-pod-that-started-since": {
+    lost: ["kubectl describe pod api-7c9f-xk2 -n prod"],
+    cause: "cni-config-missing",
+    confidence: 0.9,
+    reason: "that its container has started since, the last lines tell alone",
+  },
+  "default-route-missing/fixtures/near-miss-goes-out-by-ipv6-and-an-address-of-ipv6-is-not-reached": {
+    lost: ["ip -6 route"],
+    cause: "default-route-missing",
+    confidence: 0.95,
+    reason: "nothing else tells that the node goes out by IPv6, and an IPv4 node without the route has this fault",
+  },
+  "link-flapping/fixtures/near-miss-lost-while-the-machine-started-by-uptime-p": {
+    lost: ["uptime -p"],
+    cause: "link-flapping",
+    confidence: 0.93,
+    reason: "nothing else tells that the machine was starting",
+  },
   "mac-address-policy-persistent/fixtures/near-miss-pod-of-the-vpc-cni-answers": {
     lost: ["ip r", "ping -c 3 10.0.44.90"],
     cause: "mac-address-policy-persistent",
     confidence: 0.72,
     reason: "the setting alone is what the plugin's issue shows, and only a pod that answers tells that it does no harm",
+  },
+  "mtu-mismatch/fixtures/near-miss-counted-pings-larger-than-the-pods-own": {
+    lost: ["ip link"],
+    cause: "mtu-mismatch",
+    confidence: 0.8,
+    reason: "only the pods' own size tells that the lost pings were larger than theirs",
   },
   "overlay-interface-down/fixtures/near-miss-flannel-off-and-pods-too-large-for-a-tunnel": {
     lost: ["cat /run/flannel/subnet.env"],
@@ -56,11 +86,29 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.85,
     reason: "only flannel's own MTU tells that nothing is to go through its device",
   },
+  "stale-ebtables-nat/fixtures/near-miss-calico-with-the-mac-of-the-rule": {
+    lost: ["ip -4 r get 10.12.7.88; ip n"],
+    cause: "stale-ebtables-nat",
+    confidence: 0.75,
+    reason: "only the neighbour table tells that the pod has the address of the rule",
+  },
   "stale-pod-route/fixtures/dead-device-while-another-one-has-no-route": {
     lost: ["ip route"],
     cause: "stale-pod-veth",
     confidence: 0.7,
     reason: "without the routes, all that is left is a dead device of a pod",
+  },
+  "vpc-cni-ip-exhausted/fixtures/near-miss-burst-of-pods-that-started-since": {
+    lost: ["journalctl -u kubelet"],
+    cause: "vpc-cni-ip-exhausted",
+    confidence: 0.78,
+    reason: "that the pods have started since, the last lines tell alone",
+  },
+  "vpc-cni-ip-exhausted/fixtures/near-miss-described-pod-that-started-since": {
+    lost: ["kubectl describe pod api-7c9f-xk2 -n prod"],
+    cause: "vpc-cni-ip-exhausted",
+    confidence: 0.78,
+    reason: "that its container has started since, the last lines tell alone",
   },
 };
 
