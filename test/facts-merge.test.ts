@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import type { AnyFact } from "../functions/facts/fact.ts";
 import { kernelLog } from "../functions/facts/kernel-log.ts";
 import { module } from "../functions/facts/module.ts";
+import { concatenated } from "../functions/facts/parts.ts";
 import { sysctl } from "../functions/facts/sysctl.ts";
+import { expectLinear } from "./cpu-time.ts";
 import { type Printed, type Reading, read } from "./readings.ts";
 
 /** How several outputs of one fact are put together, and what may be concluded from them. */
@@ -255,4 +257,20 @@ describe("agent-log", () => {
       "[ERROR FileExisting-conntrack]: conntrack not found in system path",
     );
   });
+});
+
+test("outputs that each count are put together in time: a text may hold thousands of one command", () => {
+  const part = (line: number) => ({
+    value: { rows: [{ line }] },
+    view: { format: "", complete: false, scope: "", rank: 0 },
+    sample: 1,
+    complete: false,
+    at: undefined,
+    truncated: false,
+  });
+  expectLinear(
+    (size) => Array.from({ length: size }, (_, i) => part(i)),
+    (parts) => expect(concatenated(parts).rows).toHaveLength(parts.length),
+    10_000,
+  );
 });

@@ -12,10 +12,13 @@ export const isShown = (parts: readonly Part<unknown>[], scope = ""): boolean =>
 
 /** The rows of every part, list by list. */
 export function concatenated<T extends { readonly [List in keyof T]: readonly unknown[] | undefined }>(parts: readonly Part<T>[]): T {
-  const lists: Record<string, readonly unknown[]> = {};
+  const lists: Record<string, unknown[]> = {};
   for (const { value } of parts)
-    for (const [name, rows] of Object.entries<readonly unknown[] | undefined>(value)) lists[name] = (lists[name] ?? []).concat(rows ?? []);
-  return lists as T;
+    for (const [name, rows] of Object.entries<readonly unknown[] | undefined>(value)) {
+      lists[name] ??= [];
+      for (const row of rows ?? []) lists[name].push(row);
+    }
+  return lists as Record<string, readonly unknown[]> as T;
 }
 
 /** Of a fact whose every output tells something of its own, as the commands do that only people run: nothing stands for another, and nothing can be missing. */
