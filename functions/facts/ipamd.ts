@@ -254,7 +254,7 @@ function readPicked(value: Ipamd, text: string): boolean {
   }
   for (const { value: object } of jsonElements(text, new UnparsedLines())) {
     // `jq .ENIs` leaves the names of the interfaces outside
-    const named = Object.entries(object).filter(([name, inner]) => ENI.test(name) && typeof inner === "object");
+    const named = Object.entries(object).filter(([name, inner]) => ENI.test(name) && typeof inner === "object" && inner !== null);
     for (const [name, inner] of named.length > 0 ? named : [["", object] as const]) {
       const fields = inner as Record<string, unknown>;
       const number = Object.keys(fields).find((field) => /dev|num|index|idx/i.test(field) && asInteger(fields[field]) !== undefined);
@@ -277,7 +277,7 @@ function pooled(fields: Record<string, unknown>): { address: string; assigned?: 
   return Object.values(pools as Record<string, { IPAddresses?: Record<string, { IPAMKey?: { containerID?: unknown } } | null> } | null>).flatMap((pool) =>
     Object.entries(pool?.IPAddresses ?? {}).map(([address, inner]) => ({
       address,
-      ...present({ assigned: inner?.IPAMKey === undefined ? undefined : (asString(inner.IPAMKey.containerID) ?? "") !== "" }),
+      ...present({ assigned: inner?.IPAMKey ? (asString(inner.IPAMKey.containerID) ?? "") !== "" : undefined }),
     })),
   );
 }
