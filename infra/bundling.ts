@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BuildOptions, Plugin } from "esbuild";
+import { knownCatalogue } from "./known-catalogue.ts";
 
 /** The repository's root. */
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -43,7 +44,10 @@ export function asBundled(from: string): Plugin {
         const contents = source
           .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`)
           .replace('import { z } from "zod"', zod);
-        return { contents, loader: "ts" };
+        return {
+          contents: file.endsWith("/functions/rules/known.ts") ? `${contents}\n${knownCatalogue(path.join(root, "runbooks"))}` : contents,
+          loader: "ts",
+        };
       });
     },
   };

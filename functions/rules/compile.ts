@@ -67,21 +67,18 @@ export class CompileError extends Error {
 /** What a rule or a runbook may name as a fact. */
 export const factIds: ReadonlySet<string> = new Set([...facts, ...derivedFacts].map((fact) => fact.id));
 
-/** Checks every expression of a rule (and of its fix's parameters) and returns it ready to run. @throws {CompileError} naming the key. */
-export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
+/**
+ * A rule ready to run, with its fix's parameters. Every expression is compiled when first asked for: most are of rules whose gate is closed, or that do not match.
+ * @param checked true if these very texts were compiled before. Otherwise all is compiled at once, and every expression checked.
+ * @throws {CompileError} naming the key.
+ */
+export function compileRule(file: RuleFile, fix: FixFile | undefined, checked = false): Rule {
   const needs = file.needs.map((need) => (typeof need === "string" ? { fact: need, whole: false } : { fact: need.fact, whole: true }));
   const known = new Set([...needs.map((need) => need.fact), ...file.uses]);
-  [...needs.map((need) => need.fact), ...file.uses].forEach((id, i) => {
-    const path = i < needs.length ? ["needs", i] : ["uses", i - needs.length];
-    if (!factIds.has(id)) throw new CompileError(path, `there is no fact "${id}"; facts are ${[...factIds].join(", ")}`);
-  });
-  file.instead.forEach((id, i) => {
-    if (!file.uses.includes(id)) throw new CompileError(["instead", i], `"${id}" does not stand in uses`);
-  });
   const used = new Set<string>();
-  const env = environment.clone();
+  const env = later(() => environment.clone());
   const compile: Compile = (path, source, accept) => {
-    const program = compileExpression(env, path, source);
+    const program = compileExpression(env(), path, source);
     const wrong = accept(program.type);
     if (wrong !== undefined) throw new CompileError(path, `${wrong}, but \`${source}\` is of type ${program.type}`);
     for (const fact of program.facts) {
@@ -90,48 +87,83 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined): Rule {
     }
     return program;
   };
-  const applies = file.applies === undefined ? undefined : compile(["applies"], file.applies, bool);
-  const lets: Rule["lets"][number][] = [];
-  for (const [name, source] of Object.entries(file.let)) {
+  const lets = later(() =>
+    Object.entries(file.let).map(([name, source]) => {
+      const program = compile(["let", name], source, () => undefined);
+      env().registerVariable(name, program.type);
+      return { name, program };
+    }),
+  );
+  /** What follows the lets, which it may name. */
+  const behindLets: Compile = (...expression) => {
+    lets();
+    return compile(...expression);
+  };
+  const rule: Rule = eachLater({
+    file: () => file,
+    needs: () => needs,
+    applies: () => (file.applies === undefined ? undefined : compile(["applies"], file.applies, bool)),
+    lets,
+    forms: () => compileForms(file, behindLets),
+    when: () => {
+      const [only, ...others] = rule.forms;
+      return only !== undefined && others.length === 0 ? only.when : behindLets(["forms"], anyOf(file), bool);
+    },
+    settled: () => (file.settled === undefined ? undefined : behindLets(["settled"], file.settled, bool)),
+    undecided: () => (file.undecided === undefined ? undefined : behindLets(["undecided", "when"], file.undecided.when, bool)),
+    decidedBy: () => factsBehind(rule.when, rule.lets),
+    evidence: () => compileEvidence(["evidence"], file.evidence, behindLets),
+    diagram: () => compileDiagram(file, behindLets),
+    parameters: () => compileParameters(fix, behindLets),
+    collects: () => sourcesOf(known),
+  });
+  if (!checked) {
+    checkNames(file);
+    // the gate first, which stands before the lets; a form's own complaint before that of all forms together
+    for (const part of [[rule.applies], ...rule.forms, rule]) Object.values(part);
+    checkUse(file, used);
+  }
+  return rule;
+}
+
+/** What is made when first asked for, and kept. */
+function later<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** An object each of whose properties is made when first asked for. */
+const eachLater = <T extends object>(makers: { readonly [Key in keyof T]: () => T[Key] }): T =>
+  Object.defineProperties(
+    {},
+    Object.fromEntries(Object.entries(makers).map(([name, make]) => [name, { enumerable: true, get: later(make as () => unknown) }])),
+  ) as T;
+
+/** Names of facts and lets. @throws {CompileError} at the first that is wrong */
+function checkNames(file: RuleFile): void {
+  for (const { id, path } of named(file)) if (!factIds.has(id)) throw new CompileError(path, `there is no fact "${id}"; facts are ${[...factIds].join(", ")}`);
+  file.instead.forEach((id, i) => {
+    if (!file.uses.includes(id)) throw new CompileError(["instead", i], `"${id}" does not stand in uses`);
+  });
+  for (const name of Object.keys(file.let)) {
     if (factIds.has(name)) throw new CompileError(["let", name], `"${name}" is the name of a fact`);
     if (reserved(name)) throw new CompileError(["let", name], `"${name}" is a word of CEL`);
-    const program = compile(["let", name], source, () => undefined);
-    lets.push({ name, program });
-    env.registerVariable(name, program.type);
   }
-  const forms = compileForms(file, compile);
-  const [only] = forms;
-  const condition =
-    file.when ??
-    Object.values(file.forms ?? {})
-      .map(({ when }) => `(${when.trim()})`)
-      .join(" || ");
-  const when = forms.length === 1 && only !== undefined ? only.when : compile(["forms"], condition, bool);
-  const settled = file.settled === undefined ? undefined : compile(["settled"], file.settled, bool);
-  const undecided = file.undecided === undefined ? undefined : compile(["undecided", "when"], file.undecided.when, bool);
-  const evidence = compileEvidence(["evidence"], file.evidence, compile);
-  const diagram =
-    file.diagram === undefined
-      ? undefined
-      : {
-          path: file.diagram.path.map((text, i) => compileTemplate(["diagram", "path", i], text, compile)),
-          breakAt: file.diagram.breakAt,
-          note: compileTemplate(["diagram", "note"], file.diagram.note, compile),
-        };
-  const parameters = Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
-    name,
-    program: compile(["fix"], parameter.from, (type) => {
-      const wanted = parameter.list ? ["list<string>", "list<int>"] : ["string", "int"];
-      return wanted.includes(type) ? undefined : `parameter "${name}" of ${fix?.id} must be ${wanted.join(" or ")}`;
-    }),
-  }));
-  for (const id of known) {
-    const need = needs.findIndex(({ fact }) => fact === id);
-    if (!used.has(id)) throw new CompileError(need === -1 ? ["uses", file.uses.indexOf(id)] : ["needs", need], `"${id}" is listed and never read`);
-  }
-  const decidedBy = factsBehind(when, lets);
-  return { file, needs, applies, lets, when, forms, settled, undecided, decidedBy, evidence, diagram, parameters, collects: sourcesOf(known) };
 }
+
+/** @throws {CompileError} if a fact is listed that no expression reads */
+function checkUse(file: RuleFile, used: ReadonlySet<string>): void {
+  for (const { id, path } of named(file)) if (!used.has(id)) throw new CompileError(path, `"${id}" is listed and never read`);
+}
+
+/** The facts of a rule, and where they stand. */
+const named = ({ needs, uses }: RuleFile): { id: string; path: Path }[] => [
+  ...needs.map((need, i) => ({ id: typeof need === "string" ? need : need.fact, path: ["needs", i] })),
+  ...uses.map((id, i) => ({ id, path: ["uses", i] })),
+];
 
 type Path = (string | number)[];
 /** Checks an expression of a rule. `accept`: what is wrong with a type, if anything. */
@@ -139,21 +171,28 @@ type Compile = (path: Path, source: string, accept: (type: string) => string | u
 
 const bool = (type: string) => (type === "bool" ? undefined : "it must be true or false");
 
+/** True if one of the forms holds. */
+const anyOf = (file: RuleFile): string =>
+  file.when ??
+  Object.values(file.forms ?? {})
+    .map(({ when }) => `(${when.trim()})`)
+    .join(" || ");
+
 /** The forms of a rule in their order; of a rule without any the one that it is itself, which has no name. */
 function compileForms(file: RuleFile, compile: Compile): Form[] {
   const { when = "", summary = "", confidence = 0 } = file;
   return Object.entries(file.forms ?? { "": { when, summary, confidence, evidence: [] } }).map(([name, form]) => {
     const path = (key: string): Path => (name === "" ? [key] : ["forms", name, key]);
-    return {
-      name,
-      when: compile(path("when"), form.when, bool),
-      summary: compileTemplate(path("summary"), form.summary, compile),
-      confidence:
+    return eachLater({
+      name: () => name,
+      when: () => compile(path("when"), form.when, bool),
+      summary: () => compileTemplate(path("summary"), form.summary, compile),
+      confidence: () =>
         typeof form.confidence === "number"
           ? form.confidence
           : compile(path("confidence"), form.confidence, (type) => (type === "double" ? undefined : "it must be a number with a decimal point")),
-      evidence: compileEvidence(path("evidence"), form.evidence, compile),
-    };
+      evidence: () => compileEvidence(path("evidence"), form.evidence, compile),
+    });
   });
 }
 
@@ -161,6 +200,21 @@ const compileEvidence = (path: Path, sources: readonly string[], compile: Compil
   sources.map((source, i) =>
     compile([...path, i], source, (type) => (/^(?:list<)?[A-Z]\w*>?$/.test(type) ? undefined : "it must give a row of a fact, or a list of rows")),
   );
+
+function compileDiagram({ diagram }: RuleFile, compile: Compile): Rule["diagram"] {
+  if (diagram === undefined) return undefined;
+  const path = diagram.path.map((text, i) => compileTemplate(["diagram", "path", i], text, compile));
+  return { path, breakAt: diagram.breakAt, note: compileTemplate(["diagram", "note"], diagram.note, compile) };
+}
+
+const compileParameters = (fix: FixFile | undefined, compile: Compile): Rule["parameters"] =>
+  Object.entries(fix?.parameters ?? {}).map(([name, parameter]) => ({
+    name,
+    program: compile(["fix"], parameter.from, (type) => {
+      const wanted = parameter.list ? ["list<string>", "list<int>"] : ["string", "int"];
+      return wanted.includes(type) ? undefined : `parameter "${name}" of ${fix?.id} must be ${wanted.join(" or ")}`;
+    }),
+  }));
 
 const compileTemplate = (path: Path, text: string, compile: Compile): Template =>
   templateParts(text).map((part) =>
@@ -181,16 +235,8 @@ function compileExpression(env: Environment, path: Path, source: string): Progra
   const check = parsed.check();
   if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
   const names = namesIn(parsed.ast);
-  return { source, run: whenRun(() => quickly(env, source, parsed)), type: check.type ?? "dyn", names, facts: factsAmong(names) };
-}
-
-/** Most expressions are of rules whose gate is closed, and never run: what makes them quick is made for the first run. */
-function whenRun(make: () => ParseResult): Program["run"] {
-  let made: ParseResult | undefined;
-  return (context) => {
-    made ??= make();
-    return made(context);
-  };
+  const quick = later(() => quickly(env, source, parsed));
+  return { source, run: (context) => quick()(context), type: check.type ?? "dyn", names, facts: factsAmong(names) };
 }
 
 /** The expression as it runs: see narrow.ts. */

@@ -6,6 +6,7 @@ import type { z } from "zod";
 import { firstIssue } from "../facts/issue.ts";
 import { CompileError, compileRule, factIds, type Rule } from "./compile.ts";
 import { fixProblems } from "./fix.ts";
+import { type Known, keyOf, known as knownHere } from "./known.ts";
 import { FixFile, RuleFile, RunbookFile } from "./schema.ts";
 
 /** A fix with the version that approvals are bound to. */
@@ -45,9 +46,11 @@ export const ownSecrets = ({ runbooks }: Pick<Catalogue, "runbooks">): string[] 
 /**
  * Loads a `runbooks/` folder. Rules and fixes are found by walking it; nothing is registered anywhere else.
  * `tolerant`: a rule or fix that is wrong is left out and listed in `broken`, so that one bad file does not keep an engineer from the other rules.
+ * `known`: what was read before, and is not read again; what is read now is added.
  * @throws {LoadError} at the first file that is wrong; tolerant, only where a folder or a collection runbook cannot be read.
  */
-export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}): Catalogue {
+export function loadCatalogue(root: string, options: { tolerant?: boolean; known?: Known } = {}): Catalogue {
+  const known = options.known ?? knownHere;
   const broken = { rules: new Map<string, string>(), fixes: new Map<string, string>() };
   const attempt = (kind: keyof typeof broken, id: string, load: () => void): void => {
     try {
@@ -58,11 +61,13 @@ export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}
     }
   };
   const fixes = new Map<string, Fix>();
+  const fixKeys = new Map<string, string>();
   for (const id of folders(join(root, "fixes"))) {
     attempt("fixes", id, () => {
-      const { value, fail, text } = loadFile(join(root, "fixes", id, "fix.yaml"), FixFile);
+      const { value, key, fail, text } = readOnce(known, "fix", join(root, "fixes", id, "fix.yaml"), FixFile);
       sameName(value.id, id, fail);
       for (const { path, message } of fixProblems(value)) fail(path, message);
+      fixKeys.set(id, key);
       fixes.set(id, { file: value, version: createHash("sha256").update(text).digest("hex").slice(0, 12) });
     });
   }
@@ -71,12 +76,12 @@ export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}
   const failures = new Map<string, Fail>();
   for (const id of folders(join(root, "rules"))) {
     attempt("rules", id, () => {
-      const { value, fail } = loadFile(join(root, "rules", id, "rule.yaml"), RuleFile);
+      const { value, key, fail } = readOnce(known, "rule", join(root, "rules", id, "rule.yaml"), RuleFile);
       sameName(value.id, id, fail);
       const fix = value.fix === undefined ? undefined : fixes.get(value.fix);
       if (value.fix !== undefined && fix === undefined && !broken.fixes.has(value.fix))
         fail(["fix"], `there is no fix "${value.fix}"; fixes are ${[...fixes.keys()].join(", ")}`);
-      const rule = compiled(value, fix, fail);
+      const rule = compiled(known, value, fix, `${key} ${fixKeys.get(value.fix ?? "") ?? ""}`, fail);
       guides.set(id, loadGuide(join(root, "rules", id, "README.md")));
       rules.set(id, rule);
       failures.set(id, fail);
@@ -94,7 +99,7 @@ export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}
   for (const id of broken.rules.keys()) rules.delete(id);
   const runbooks = new Map<string, RunbookFile>();
   for (const id of folders(root).filter((name) => name !== "rules" && name !== "fixes")) {
-    const { value, fail } = loadFile(join(root, id, "runbook.yaml"), RunbookFile);
+    const { value, fail } = readOnce(known, "runbook", join(root, id, "runbook.yaml"), RunbookFile);
     sameName(value.id, id, fail);
     const named = value.rules === "all" ? [] : value.rules;
     named.forEach((rule, i) => {
@@ -108,9 +113,15 @@ export function loadCatalogue(root: string, options: { tolerant?: boolean } = {}
   return { rules, fixes, runbooks, guides, broken };
 }
 
-function compiled(file: RuleFile, fix: Fix | undefined, fail: Fail): Rule {
+/** Rules by their key and their fix's: they are the same for every catalogue of a process. */
+const compiledRules = new Map<string, Rule>();
+
+function compiled(known: Known, file: RuleFile, fix: Fix | undefined, key: string, fail: Fail): Rule {
   try {
-    return compileRule(file, fix?.file);
+    const rule = compiledRules.get(key) ?? compileRule(file, fix?.file, known.checked.has(key));
+    compiledRules.set(key, rule);
+    known.checked.add(key);
+    return rule;
   } catch (error) {
     if (error instanceof CompileError) return fail(error.path, error.message);
     throw error;
@@ -125,6 +136,14 @@ function reaches(from: string, to: string, rules: ReadonlyMap<string, Rule>): bo
 }
 
 type Fail = (path: readonly (string | number)[], message: string) => never;
+
+/** As `loadFile`; what a known text says is not worked out again. */
+function readOnce<T>(known: Known, kind: string, file: string, schema: z.ZodType<T>): { value: T; text: string; key: string; fail: Fail } {
+  const text = textOf(file);
+  const key = keyOf(kind, text);
+  if (!known.files.has(key)) known.files.set(key, parseFile(file, text, schema).value);
+  return { value: known.files.get(key) as T, text, key, fail: (path, message) => parseFile(file, text, schema).fail(path, message) };
+}
 
 /** Reads, parses and validates one YAML file. Duplicate keys, unknown keys and wrong types fail with their place. */
 export function loadFile<T>(file: string, schema: z.ZodType<T>): { value: T; text: string; fail: Fail } {

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnose } from "../../functions/rules/diagnose.ts";
-import { LoadError, loadCatalogue } from "../../functions/rules/load.ts";
+import { keyOf, nothingKnown } from "../../functions/rules/known.ts";
+import { type Catalogue, LoadError, loadCatalogue } from "../../functions/rules/load.ts";
 import { captureOf, output } from "./captures.ts";
 
 /** What a person who writes a rule is told: file, line, column, key and reason, at the first thing that is wrong. */
@@ -283,6 +284,40 @@ describe("tolerant", () => {
     expect([...catalogue.rules.keys()]).toEqual(["some-rule"]);
     const cause = diagnose(captureOf(output("ip route", "default via 10.0.0.1 dev eth0\n")), catalogue, "x", () => 0).causes[0];
     expect(cause?.fixProblem).toMatch(/its fix could not be loaded: .*fix\.yaml:3:1: risk/);
+  });
+});
+
+describe("what is known already", () => {
+  const text = (title: string) => edited(RULE, "A default route", title);
+  const titled = (catalogue: Catalogue) => catalogue.rules.get("some-rule")?.file.title;
+
+  test("is not read again; another text is, and so is what is wrong in it", () => {
+    const root = runbooks({ "rules/some-rule/rule.yaml": text("First") });
+    const known = nothingKnown();
+    expect(titled(loadCatalogue(root, { known }))).toBe("First");
+    expect([known.files.size, known.checked.size]).toEqual([3, 1]);
+    const key = keyOf("rule", text("Second"));
+    known.files.set(key, { ...(known.files.get(keyOf("rule", text("First"))) as object), title: "From memory" });
+    writeFileSync(join(root, "rules/some-rule/rule.yaml"), text("Second"));
+    expect(titled(loadCatalogue(root, { known }))).toBe("From memory");
+    writeFileSync(join(root, "rules/some-rule/rule.yaml"), text("Third"));
+    expect(titled(loadCatalogue(root, { known }))).toBe("Third");
+    writeFileSync(join(root, "rules/some-rule/rule.yaml"), edited(text("Third"), "when: found", "when: fuond"));
+    expect(() => loadCatalogue(root, { known })).toThrow(/rule\.yaml:12:1: when: Unknown variable: fuond/);
+  });
+
+  test("a checked rule is compiled when it is asked for; with another fix it is checked again", () => {
+    const root = runbooks({ "rules/some-rule/rule.yaml": text("Lazy") });
+    const known = nothingKnown();
+    const [rule, repair] = [keyOf("rule", text("Lazy")), keyOf("fix", FIX)];
+    loadCatalogue(runbooks({}), { known });
+    known.files.set(rule, { ...(known.files.get(keyOf("rule", RULE)) as object), when: "fuond" });
+    known.checked.add(`${rule} ${repair}`);
+    const loaded = loadCatalogue(root, { known }).rules.get("some-rule");
+    expect(loaded?.applies?.facts).toEqual(new Set(["link"]));
+    expect(() => loaded?.when).toThrow("Unknown variable: fuond");
+    writeFileSync(join(root, "fixes/some-fix/fix.yaml"), edited(FIX, "risk: low", "risk: disruptive"));
+    expect(() => loadCatalogue(root, { known })).toThrow(/when: Unknown variable: fuond/);
   });
 });
 
