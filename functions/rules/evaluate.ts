@@ -237,9 +237,9 @@ const isUnknown = (program: Program | undefined, context: Record<string, unknown
 
 /** True only if the gate is surely closed: everything it looked at is completely known. An unknown gate is open. */
 function excluded(gate: Program, context: Record<string, unknown>, facts: Facts): boolean {
+  for (const id of gate.facts) if (facts.reading(id)?.complete !== true) return false;
   const result = attempt(gate, context);
-  if (!("value" in result) || result.value !== false) return false;
-  return [...gate.facts].every((id) => facts.reading(id)?.complete === true);
+  return "value" in result && result.value === false;
 }
 
 function evidenceOf(programs: readonly Program[], context: Record<string, unknown>, facts: Facts): Evidence[] {

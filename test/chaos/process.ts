@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundleLife } from "./bundle.ts";
+import { bundleProgram } from "./bundle.ts";
 import type { LifeMemory, LifePlan, LifeState, Question } from "./life.ts";
 
 /** Made once by each process that starts some. */
@@ -25,7 +25,7 @@ export class Life {
 
   /** A new process. @param life numbers the lives on one folder */
   static async begin(plan: LifePlan, life: number): Promise<Life> {
-    program ??= bundleLife();
+    program ??= bundleProgram("test/chaos/life.ts", "chaos");
     return new Life(await program, plan, life);
   }
 

@@ -275,7 +275,7 @@ describe.skipIf(!strace)(`what the real programs ask the kernel for${strace ? ""
     const log = join(directory, "strace");
     const env = { PATH: process.env["PATH"] ?? "", TMPDIR: directory, NETCHECK_nonce: nonce };
     const input = on(kernel, scripts.collect(real).text).replaceAll(join(directory, "net/"), "/proc/net/");
-    const { status, stdout } = spawnSync("unshare", ["-n", "strace", "-f", "-qq", "-e", "trace=socket,execve", "-o", log, "dash", "-s"], {
+    const { status, stdout } = spawnSync("unshare", ["-n", "strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=socket,execve", "-o", log, "dash", "-s"], {
       input,
       env,
       encoding: "utf8",

@@ -3,10 +3,11 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SqliteStore } from "../../functions/store/sqlite.ts";
 import { verifyStore } from "../../functions/store/verify.ts";
+import { root } from "../../infra/bundling.ts";
+import { bundleProgram } from "../chaos/bundle.ts";
 import { live, remains } from "./crash-flow.ts";
 import { holderOf } from "./node-place.ts";
 
@@ -131,11 +132,16 @@ async function dieAt(directory: string, n: number): Promise<void> {
 }
 
 describe("real kills", () => {
-  const program = fileURLToPath(new URL("crash-child.ts", import.meta.url));
+  const built = `crash-${process.pid}`;
+  let program: string;
+  beforeAll(async () => {
+    program = await bundleProgram("test/triage/crash-child.ts", built);
+  });
+  afterAll(() => rmSync(join(root, "dist", built), { recursive: true, force: true }));
 
   /** One life in a process of its own; what it died of, or what it printed. */
   async function child(directory: string, n: number): Promise<{ signal: string | null; code: number | null; stdout: string; stderr: string }> {
-    const run = spawn(process.execPath, [program, directory, String(n)], { stdio: ["ignore", "pipe", "pipe"] });
+    const run = spawn(process.execPath, [program, directory, String(n)], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NODE_COMPILE_CACHE: join(folder, "compiled") } });
     let stdout = "";
     let stderr = "";
     run.stdout.on("data", (data: Buffer) => (stdout += data.toString()));
