@@ -53,7 +53,7 @@ export function readDocument(content: string): Document {
   if (Buffer.byteLength(content) > maximumSize) throw new SsmError("MaxDocumentSizeExceeded", `The size limit of a document is ${maximumSize / 1024} KB.`);
   let document: Document;
   try {
-    document = Document.parse(parse(content));
+    document = Document.parse(content.startsWith("{") ? JSON.parse(content) : parse(content));
   } catch (error) {
     throw new SsmError("InvalidDocumentContent", error instanceof z.ZodError ? z.prettifyError(error) : String(error));
   }

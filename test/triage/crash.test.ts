@@ -141,7 +141,10 @@ describe("real kills", () => {
 
   /** One life in a process of its own; what it died of, or what it printed. */
   async function child(directory: string, n: number): Promise<{ signal: string | null; code: number | null; stdout: string; stderr: string }> {
-    const run = spawn(process.execPath, [program, directory, String(n)], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NODE_COMPILE_CACHE: join(folder, "compiled") } });
+    const run = spawn(process.execPath, [program, directory, String(n)], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, NODE_COMPILE_CACHE: join(folder, "compiled") },
+    });
     let stdout = "";
     let stderr = "";
     run.stdout.on("data", (data: Buffer) => (stdout += data.toString()));
