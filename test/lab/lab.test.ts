@@ -1,6 +1,6 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { cleanLab, type Incident, incidents, type Lab, type LabNode, startLab, type Variant } from "./lab.ts";
@@ -36,9 +36,7 @@ async function sh(node: LabNode, script: string): Promise<string> {
 /** Everything of the given labs that the kernel or the file system still knows: namespaces, cgroups, state, processes. */
 function leftovers(suffix: string): string[] {
   const namespaces = existsSync("/run/netns") ? readdirSync("/run/netns").filter((name) => name.endsWith(`-${suffix}`)) : [];
-  const cgroups = execFileSync("find", ["/sys/fs/cgroup", "-maxdepth", "2", "-name", `nc-lab-*-${suffix}`], { encoding: "utf8" })
-    .split("\n")
-    .filter(Boolean);
+  const cgroups = globSync(`/sys/fs/cgroup/{,*/}nc-lab-*-${suffix}`);
   const mounts = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .filter((line) => line.includes(`-${suffix}`));
@@ -76,16 +74,22 @@ describe.skipIf(skipLab())("lab", () => {
   }
 
   const cases: [Incident, Variant?][] = [...incidents.map((incident): [Incident] => [incident]), ["s3", "link"], ["s4", "absent"]];
-  test.each(cases.map(([incident, variant]) => ({ name: [incident, variant].filter(Boolean).join(" "), incident, variant })))(
+  // most of each is waiting for what does not arrive
+  test.concurrent.for(cases.map(([incident, variant]) => ({ name: [incident, variant].filter(Boolean).join(" "), incident, variant })))(
     "$name: healthy, broken, repaired, gone",
     async ({ incident, variant }) => {
-      const lab = await start([incident]);
-      for (let round = 0; round < rounds; round += 1) {
-        const node = lab.node(incident);
-        if (round > 0) await node.up();
-        await cycle(node, variant);
-        await node.down();
-        expect(leftovers(String(process.pid))).toEqual([]);
+      const suffix = `${incident}${variant ?? ""}${process.pid}`;
+      const lab = await startLab([incident], { suffix });
+      try {
+        for (let round = 0; round < rounds; round += 1) {
+          const node = lab.node(incident);
+          if (round > 0) await node.up();
+          await cycle(node, variant);
+          await node.down();
+          expect(leftovers(suffix)).toEqual([]);
+        }
+      } finally {
+        await lab.down();
       }
     },
   );
