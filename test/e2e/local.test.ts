@@ -218,8 +218,6 @@ describe("no rule knows the fault: the node is compared with its pool", () => {
 
   test.each<["light" | "dark", string, BrowserContextOptions]>([
     ["light", "wide", {}],
-    ["dark", "wide", {}],
-    ["light", "400 px", narrow],
     ["dark", "400 px", narrow],
   ])("blue-3, %s, %s: what differs, the decisive thing first, with its lines", async (colorScheme, _, size) => {
     const desk = await sit((await serve()).url, { colorScheme, ...size });
