@@ -1,7 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { commandsOf } from "../functions/facts/command-list.ts";
 import { readFacts } from "../functions/facts/read.ts";
-import { commandsOf, eachCommand } from "../functions/facts/several-commands.ts";
+import { eachCommand } from "../functions/facts/several-commands.ts";
 import { pastedCaptures } from "../functions/imports/index.ts";
 import { diagnose } from "../functions/rules/diagnose.ts";
 import { loadCatalogue } from "../functions/rules/load.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commandsOf } from "../functions/facts/several-commands.ts";
+import { commandsOf } from "../functions/facts/command-list.ts";
 import { folderAfter, inFolder } from "../functions/facts/working-folder.ts";
 import { pastedCaptures } from "../functions/imports/index.ts";
 

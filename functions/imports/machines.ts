@@ -1,5 +1,5 @@
 import { commandLine } from "../facts/command.ts";
-import { readersOf } from "../facts/several-commands.ts";
+import { readersOf } from "../facts/shared-text.ts";
 import { isKnown } from "./bundle.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { asksNetwork, commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
+import { commandsOf } from "../facts/command-list.ts";
 import { tellsTime } from "../facts/date-output.ts";
-import { commandsOf, printsNothing } from "../facts/several-commands.ts";
+import { printsNothing } from "../facts/several-commands.ts";
 import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isCommand, isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";

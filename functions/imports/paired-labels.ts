@@ -1,5 +1,5 @@
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
-import { readersOf } from "../facts/several-commands.ts";
+import { readersOf } from "../facts/shared-text.ts";
 import type { Blocks } from "./code-blocks.ts";
 import { NO_HOST } from "./machines.ts";
 

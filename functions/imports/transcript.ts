@@ -1,5 +1,5 @@
+import { turnsOnMachines } from "../facts/command-loop.ts";
 import { tellsTime } from "../facts/date-output.ts";
-import { turnsOnMachines } from "../facts/several-commands.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isCommand, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";

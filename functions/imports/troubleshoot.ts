@@ -1,7 +1,7 @@
 import { commandLine } from "../facts/command.ts";
+import { commandsOf } from "../facts/command-list.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
 import { parsedJson } from "../facts/json.ts";
-import { commandsOf } from "../facts/several-commands.ts";
 import { decodeText, type Head } from "../transports/archive.ts";
 import { type Draft, type DraftOutput, type Importer, isKnown } from "./bundle.ts";
 
