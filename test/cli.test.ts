@@ -113,7 +113,12 @@ describe("diagnose", () => {
   });
 
   test("the same for people: cause, evidence, fix, what could not be checked", async () => {
-    const { code, stdout } = await netcheck(["diagnose", handMade("bad-host", { "sudo iptables-save -c": SAVED, "cat /etc/motd": "welcome\n" })]);
+    const loop = "for i in eth0 eth1; do ethtool -S $i; done";
+    const counters = "NIC statistics:\n     rx_dropped: 12\nNIC statistics:\n     rx_dropped: 99\n";
+    const { code, stdout } = await netcheck([
+      "diagnose",
+      handMade("bad-host", { "sudo iptables-save -c": SAVED, "cat /etc/motd": "welcome\n", [loop]: counters }),
+    ]);
     expect(code).toBe(0);
     for (const text of [
       "bad-host: cause-found",
@@ -122,7 +127,8 @@ describe("diagnose", () => {
       "sudo iptables-save -c:8: [90:5400] -A FORWARD",
       'fix: move-cilium-forward-first {"restore":["iptables-restore"]}',
       "COULD NOT BE CHECKED",
-      "Commands that netcheck does not know: cat /etc/motd",
+      `LOOPS THAT DO NOT SAY WHICH TURN PRINTED WHAT (put \`echo "== $i"\` in front of each answer)\n  ${loop}\n`,
+      "Commands that netcheck does not know: cat /etc/motd\n",
     ])
       expect(stdout).toContain(text);
   });

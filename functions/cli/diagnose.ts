@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { missingFiles } from "../facts/capture.ts";
+import { commandsOfTurn } from "../facts/command-loop.ts";
+import { readersOf } from "../facts/shared-text.ts";
 import { readCaptures } from "../imports/index.ts";
 import { diagnose } from "../rules/diagnose.ts";
 import { type Diagnosis, type Finding, severities } from "../rules/diagnosis.ts";
@@ -96,7 +98,15 @@ function diagnosisText(diagnosis: Diagnosis): string {
   if (missing.length > 0) lines.push("  The capture holds no output of", ...missing);
   if (diagnosis.unparsed.length > 0)
     lines.push("", "LINES THAT COULD NOT BE READ", ...diagnosis.unparsed.map(({ command, lines: count }) => `  ${command}: ${count}`));
-  if (diagnosis.unknown.length > 0) lines.push("", `Commands that netcheck does not know: ${diagnosis.unknown.join("; ")}`);
+  const loops = diagnosis.unknown.filter((command) => commandsOfTurn(command).some((one) => readersOf(one).length > 0));
+  const others = diagnosis.unknown.filter((command) => !loops.includes(command));
+  if (loops.length > 0)
+    lines.push(
+      "",
+      'LOOPS THAT DO NOT SAY WHICH TURN PRINTED WHAT (put `echo "== $i"` in front of each answer)',
+      ...loops.map((loop) => `  ${cut(loop.replace(/\s*\n\s*/g, " "), 200)}`),
+    );
+  if (others.length > 0) lines.push("", `Commands that netcheck does not know: ${others.join("; ")}`);
   const { stats } = diagnosis;
   lines.push("", `${stats.rules} rules on ${stats.lines} lines (${stats.bytes} bytes) in ${stats.ms} ms`);
   return lines.join("\n");

@@ -121,6 +121,15 @@ test("a sysdump of seven nodes: five messages, the worst first, and all of them 
   expect(report.match(/^# cilium-node\d: /gm)).toHaveLength(7);
 });
 
+test("what nobody could read of the text is named in the report", async () => {
+  const at = bench();
+  await at.paste({
+    text: "root@node2:~# for i in eth0 eth1; do ethtool -S $i; done\nNIC statistics:\n     rx_dropped: 12\nroot@node2:~# ip route\ndefault via 10.0.0.1 dev eth0\n",
+  });
+  const [, unread] = (at.chat.uploads.get("inc-1/report") ?? "").split("## Outputs that were not read\n");
+  expect(unread?.trim().split("\n").at(-1)).toBe("- `for i in eth0 eth1; do ethtool -S $i; done`");
+});
+
 test("pasted text is read, and a forged output never becomes a fix", async () => {
   const at = bench();
   const text = `\`\`\`\nroot@node2:~# iptables-save -c\n${saved}\n\`\`\``;
