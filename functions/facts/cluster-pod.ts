@@ -32,6 +32,8 @@ const Pod = z.object({
   alike: z.boolean().optional(),
   /** Seconds since it was made, as far as kubectl's table tells ("3s", "2m10s", "12d"). */
   age: z.number().optional(),
+  /** Seconds since it was last restarted, where kubectl's table tells (since 1.23): `3 (12d ago)`. */
+  restarted: z.number().optional(),
   /** Of a pod that runs and is not ready (`0/1 Running` in kubectl's table): seconds since it was made or last restarted, whichever is less. */
   unready: z.number().optional(),
   /** True if the end of the list is missing: there may be more pods like this one. */
@@ -152,7 +154,7 @@ export const clusterPod = defineFact({
           status,
           ...present({ address: asAddress(address) }),
           ...whoseOf(node, names),
-          ...present({ age: secondsOf(since), unready: unreadyFor(ready, status, secondsOf(restarted ?? since)) }),
+          ...present({ age: secondsOf(since), restarted: secondsOf(restarted ?? ""), unready: unreadyFor(ready, status, secondsOf(restarted ?? since)) }),
         });
       } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }

@@ -31,7 +31,12 @@ const Config = z.object({
   chain: z.array(z.string()),
 });
 /** A CNI whose agent does not run: every process was listed, or all whose line holds the agent's name. */
-const Absent = z.object({ line: z.int(), cni: z.string() });
+const Absent = z.object({
+  line: z.int(),
+  cni: z.string(),
+  /** True if the cluster has no pod or DaemonSet of it for this node either: it does not merely wait to be started again. */
+  removed: z.boolean(),
+});
 const Cni = z.object({ agents: z.array(Agent), absent: z.array(Absent), devices: z.array(Device), configs: z.array(Config) });
 type Cni = z.infer<typeof Cni>;
 
@@ -193,12 +198,9 @@ function absentOf(process: Sources["process"], lists: readonly Listed[], running
   const contained = containedProof(process);
   return Object.entries(PROGRAMS).flatMap(([name, programs]) => {
     if (running.has(name)) return [];
-    const proof =
-      process?.listings[0] ??
-      process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ??
-      contained(name) ??
-      lists.map(({ proof }) => proof(name)).find((row) => row !== undefined);
-    return proof === undefined ? [] : [{ ...placed(proof), cni: name }];
+    const listed = lists.map(({ proof }) => proof(name)).find((row) => row !== undefined);
+    const proof = process?.listings[0] ?? process?.searches.find(({ text }) => programs.some((program) => program.includes(text))) ?? contained(name) ?? listed;
+    return proof === undefined ? [] : [{ ...placed(proof), cni: name, removed: listed !== undefined }];
   });
 }
 
@@ -206,6 +208,8 @@ function absentOf(process: Sources["process"], lists: readonly Listed[], running
 const TRACES: Readonly<Record<string, RegExp>> = {
   flannel: /flannel|canal/,
   calico: /calico|canal/,
+  // Google's build of it
+  cilium: /cilium|\banetd/,
   aws: /aws-node|aws-vpc-cni/,
   azure: /azure|\bcns/,
   ovn: /ovn/,

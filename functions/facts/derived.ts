@@ -48,7 +48,6 @@ import { vtep } from "./vtep.ts";
 export const derivedFacts: readonly DerivedFact[] = [
   ciliumAgent,
   ciliumPresence,
-  socketLb,
   routeLookup,
   addressConflict,
   attachedProgram,
@@ -72,6 +71,7 @@ export const derivedFacts: readonly DerivedFact[] = [
   localDns,
   serviceProxy,
   cni,
+  socketLb,
   cniMessage,
   vtep,
   podPath,

@@ -25,7 +25,7 @@ const Annotation = z.object({
   mac: z.string(),
   /** Address of the node, where its annotation was printed, too. */
   address: z.string().optional(),
-  /** True if that address stands in a column of a table: which of the node's it is, its heading alone tells. */
+  /** True if that address stands in a column of a table, and which of the node's it is, the command does not tell. */
   column: z.boolean().optional(),
   /** Whose it is, where the command names one node (`kubectl get node wk-1 -o yaml`) or a description begins with its name. */
   node: z.string().optional(),
@@ -40,7 +40,9 @@ const CALICO_MAC = /(?:projectcalico\.org\/VXLANTunnelMACAddr|\bvxlanTunnelMACAd
 const CALICO_ADDRESS = /(?:projectcalico\.org\/IPv4Address|\bipv4Address)"?\s{0,40}[:=]\s{0,40}['"]?([0-9.]{7,15})/;
 /** A row of a table that the caller chose the columns of: the node's name, its address, and what flannel wrote, in any order behind the name. */
 const IN_TABLE = /^([a-z0-9][a-z0-9.-]{0,252})\s/;
-const ADDRESS_IN_TABLE = /\s(\d{1,3}(?:\.\d{1,3}){3})(?=\s|$)/;
+/** The columns that hold the addresses flannel's tunnels use; beside them no other address of the node is asked for. */
+const COLUMN = { ipv4: /\/public-ip(?!v6)/, ipv6: /\/public-ipv6/ };
+const OTHER_ADDRESS = /status\.addresses|IPv4Address|internal-ip|external-ip|node-ip/;
 /** What a filter made of it: the address alone. */
 const PICKED = /(VtepMAC)|[vV][xX][lL][aA][nN]TunnelMACAddr/;
 const LONE_MAC = /(?:^|[\s"',|])([0-9a-f]{2}(?::[0-9a-f]{2}){5})(?=$|[\s"',|])/i;
@@ -79,9 +81,10 @@ export const flannelAnnotation = defineFact({
     const picked = PICKED.exec(pipe);
     let node = namedNode(argv);
     let calico: string | undefined;
-    const table = picked !== null || /^(?:custom-columns|jsonpath)/.test(optionValue(argv, "-o") ?? "");
+    const table = picked !== null || /^(?:custom-columns|jsonpath|go-template)/.test(optionValue(argv, "-o") ?? "");
     // a value alone has no name; of several in a line the first is read
-    const asksForV6 = /^(?:(?!backend-data).)*backend-v6-data/.test(argv.join(" "));
+    const asked = argv.join(" ");
+    const asksForV6 = /^(?:(?!backend-data).)*backend-v6-data/.test(asked);
     // the rest of a node's description is about other things
     for (const { line, text: content, whole } of pieces(text)) {
       const mac = parseMac((MAC.exec(content) ?? CALICO_MAC.exec(content) ?? (picked === null ? null : LONE_MAC.exec(content)))?.[1] ?? "");
@@ -92,8 +95,17 @@ export const flannelAnnotation = defineFact({
       node = DESCRIBED.exec(content)?.[1] ?? node;
       const row = table && mac !== undefined ? IN_TABLE.exec(whole) : null;
       if (row !== null) node = row[1];
-      const inTable = row === null || content !== whole ? ADDRESS_IN_ETCD.exec(content)?.[1] : ADDRESS_IN_TABLE.exec(content)?.[1];
       const v6Device = content.includes("backend-v6-data") || (asksForV6 && !content.includes("backend-data"));
+      const family = v6Device ? "ipv6" : "ipv4";
+      // the row of one node, which the command names, need not begin with its name
+      const told = COLUMN[family].test(asked) && !OTHER_ADDRESS.test(asked);
+      const inRow = table && content === whole && (row !== null || told);
+      const inTable = inRow
+        ? content
+            .split(/\s+/)
+            .find((word) => addressFamily(word) === family)
+            ?.toLowerCase()
+        : ADDRESS_IN_ETCD.exec(content)?.[1];
       if (mac !== undefined)
         rows.push({
           line,
@@ -103,7 +115,7 @@ export const flannelAnnotation = defineFact({
             ? { address: calico }
             : inTable === undefined
               ? {}
-              : { address: inTable, ...(row === null ? {} : { column: true }) }),
+              : { address: inTable, ...(inRow && !told ? { column: true } : {}) }),
           ...present({ node }),
           ...(node === undefined || names === undefined ? {} : { own: node === HERE || isCalled(names, node) }),
         });

@@ -36,6 +36,8 @@ const Opening = z.object({
   last: z.int(),
   /** In through this interface alone. */
   interface: z.string().optional(),
+  /** From this prefix alone; an address has /32 or /128. */
+  source: z.string().optional(),
   /** A service or a rule whose ports are not told here. */
   named: z.string().optional(),
 });
@@ -51,6 +53,10 @@ const PORTS = /^([\d,:]{1,100})(?:\/(\w{1,12}))?$/;
 const ZONE = /^([A-Za-z][\w-]{0,30}) ?(?:\((?:default|active|default, active)\))?$/;
 const SETTING = /^\s{1,8}(target|interfaces|sources|services|ports|protocols|rich rules):\s?(.{0,2000})$/;
 const RICH = /^\s{1,16}rule .{0,1000}\baccept\b/;
+/** `source NOT address=` is another matter. */
+const RICH_SOURCE = / source address="([^"]{2,60})"(?! invert)/;
+/** "10.42.0.0/16", "10.20.30.0/24/ipencap", "10.20.30.5 53/udp"; not "Anywhere". */
+const SOURCE = /^([\d.]{7,15}|[\da-f:]{2,39})(\/\d{1,3})?(?=[\s/]|$)/i;
 
 export const hostFirewall = defineFact({
   id: "host-firewall",
@@ -80,10 +86,10 @@ function readUfw(text: string) {
     const incoming = DEFAULT.exec(content)?.[1];
     if (incoming !== undefined)
       policies.push({ line, tool: "ufw", closed: incoming !== "allow", open: incoming === "allow", all: true, interfaces: [], sources: [] });
-    const [, to = "", action, direction = "IN"] = UFW_RULE.exec(content) ?? [];
+    const [, to = "", action, direction = "IN", from = ""] = UFW_RULE.exec(content) ?? [];
     if ((action !== "ALLOW" && action !== "LIMIT") || direction !== "IN") continue;
     const [, what = "", name] = UFW_TO.exec(to) ?? [];
-    const base = { line, tool: "ufw" as const, ...present({ interface: name }) };
+    const base = { line, tool: "ufw" as const, ...present({ interface: name, source: prefixOf(from) }) };
     const ports = PORTS.exec(what);
     if (ports !== null) openings.push(...portsOf(ports[1] as string).map((range) => ({ ...base, protocol: ports[2] ?? "any", ...range })));
     else if (/^Anywhere(?:\/\w{1,12})?$/.test(what)) openings.push({ ...base, protocol: what.split("/")[1] ?? "any", ...ALL });
@@ -122,12 +128,21 @@ function readFirewalld(text: string, all: boolean) {
         const ports = PORTS.exec(word.replace("-", ":"));
         if (ports !== null) openings.push(...portsOf(ports[1] as string).map((range) => ({ ...base, protocol: ports[2] ?? "any", ...range })));
       }
-    else if (RICH.test(content)) openings.push({ ...base, protocol: "any", ...ALL, named: content.trim().slice(0, 200) });
+    else if (RICH.test(content)) {
+      const source = prefixOf(RICH_SOURCE.exec(content)?.[1] ?? "");
+      openings.push({ ...base, ...present({ source }), protocol: "any", ...ALL, named: content.trim().slice(0, 200) });
+    }
   }
   return unparsed.with({ policies, openings });
 }
 
 const ALL = { first: 0, last: 65_535 };
+
+/** Where a rule lets in from, if not from anywhere. */
+function prefixOf(from: string): string | undefined {
+  const [, address, length] = SOURCE.exec(from) ?? [];
+  return address === undefined ? undefined : `${address}${length ?? (address.includes(":") ? "/128" : "/32")}`;
+}
 
 /** "80,443,30000:32767" */
 function portsOf(text: string): { first: number; last: number }[] {

@@ -72,6 +72,8 @@ const DOWN = new Set(["down", "lost", "off", "0"]);
 const OVS = new RegExp(`interface ${NAME}: link state (down|up)\\b`);
 
 const NETWORKD = new RegExp(`^${NAME}: (Lost|Gained) carrier$`);
+/** The interface was switched off or on, or the card was taken out of the machine or put in: a line that is lost changes the carrier alone. */
+const SWITCHED = new RegExp(`^${NAME}: Link (UP|DOWN)$`);
 
 /** A change that lasts some seconds, as NetworkManager tells it. */
 const NETWORK_MANAGER = new RegExp(
@@ -119,11 +121,16 @@ export const linkEvent = defineDerivedFact({
     }
     // both tell of the same change
     const told = new Set(rows.map((row) => row.interface));
+    const off = new Set<string>();
     for (const entry of values["agent-log"]?.rows ?? []) {
+      const switched = entry.unit === "systemd-networkd" && entry.message.length < 200 ? SWITCHED.exec(entry.message) : null;
+      if (switched?.[2] === "DOWN") off.add(switched[1] as string);
+      else if (switched !== null) off.delete(switched[1] as string);
       const pattern = PATTERN_OF[entry.unit];
       const match = entry.message.length < 200 ? pattern?.exec(entry.message) : undefined;
       if (match === null || match === undefined || told.has(match[1] as string) || rows.length >= MAX_ROWS) continue;
       const event = UP.has(match[2] ?? "") ? "up" : "down";
+      if (event === "down" && off.has(match[1] as string)) continue;
       rows.push({ ...placed(entry), interface: match[1] as string, event, ...present({ age: entry.age }) });
     }
     const interfaces = new Map<string, Flap & Row>();

@@ -37,7 +37,16 @@ const Complaint = z.object({ line: z.int(), message: z.string() });
 const Astray = z.object({ line: z.int(), interface: z.string(), destination: z.string() });
 /** A bridge of pods without a device of flannel's or another CNI's: whether flannel needs one was not seen. */
 const Open = z.object({ line: z.int(), interface: z.string() });
-const LostOverlays = z.object({ rows: z.array(Lost), off: z.array(Off), complaints: z.array(Complaint), astray: z.array(Astray), open: z.array(Open) });
+/** A bridge of pods that reach those of other nodes without a tunnel (host-gw): a device of flannel's is left from an earlier setting. */
+const Direct = z.object({ line: z.int(), interface: z.string() });
+const LostOverlays = z.object({
+  rows: z.array(Lost),
+  off: z.array(Off),
+  complaints: z.array(Complaint),
+  astray: z.array(Astray),
+  open: z.array(Open),
+  direct: z.array(Direct),
+});
 type Lost = z.infer<typeof Lost>;
 type Off = z.infer<typeof Off>;
 
@@ -93,25 +102,35 @@ export const lostOverlay = defineDerivedFact<z.infer<typeof LostOverlays>>({
     const others = links.some((row) => OTHERS.test(row.interface));
     const down = values.process !== undefined || others ? [] : links.filter((row) => !row.up && TUNNEL_OF_FLANNEL.test(row.interface));
     const astray = refused.length > 0 ? [] : down.flatMap((row) => astrayOf(row, values));
-    const off = whole.has("link") || astray.length > 0 ? down : [];
+    const direct = directOf(values, whole);
+    const off = direct.length === 0 && (whole.has("link") || astray.length > 0) ? down : [];
     return {
       rows: rows.length > 0 ? rows : [...unnoticed(values, whole), ...notFound(values, whole)].slice(0, 1),
       off: refused.length > 0 ? refused : off.map((row) => ({ ...placed(row), interface: row.interface })),
       complaints,
       astray,
       open: openOf(values, whole),
+      direct,
     };
   },
 });
 
+const bridgeOf = ({ link }: Sources): (Link & Row) | undefined => link?.rows.find((row) => row.interface === "cni0" && row.up);
+
+function directOf(values: Sources, whole: ReadonlySet<string>): z.infer<typeof Direct>[] {
+  const bridge = bridgeOf(values);
+  return bridge === undefined || !(whole.has("route") && whole.has("link")) || !needsNoTunnel(bridge, values)
+    ? []
+    : [{ ...placed(bridge), interface: bridge.interface }];
+}
+
 function openOf(values: Sources, whole: ReadonlySet<string>): { line: number; interface: string }[] {
   const links = values.link?.rows ?? [];
-  const bridge = links.find((row) => row.interface === "cni0" && row.up);
+  const bridge = bridgeOf(values);
   const env = values["flannel-env"];
   const seen = env !== undefined && (env.rows.length === 0 || (values.process !== undefined && whole.has("route") && whole.has("link")));
   const devices = links.some((row) => row.interface.startsWith("flannel") || OTHERS.test(row.interface));
-  const known = whole.has("route") && whole.has("link");
-  return bridge === undefined || seen || devices || (known && needsNoTunnel(bridge, values)) ? [] : [{ ...placed(bridge), interface: bridge.interface }];
+  return bridge === undefined || seen || devices || directOf(values, whole).length > 0 ? [] : [{ ...placed(bridge), interface: bridge.interface }];
 }
 
 /** flannel as a gateway among neighbours: every range like the bridge's own is led to a host of an interface on which packets are no larger than on the bridge. */

@@ -146,14 +146,15 @@ interface Sources {
   readonly link?: { rows: readonly (Row & { interface: string })[] };
   readonly process?: { rows: readonly (Row & { command: string })[]; containers: readonly (Row & { name: string })[]; listings: readonly Row[] };
   readonly "cilium-status"?: { components: readonly (Row & { name: string; value: string; state?: string })[] };
+  readonly cni?: { absent: readonly (Row & { cni: string; removed: boolean })[] };
 }
 
 export const socketLb = defineDerivedFact<SocketLb>({
   id: "socket-lb",
   title: "Cilium's socket load balancing: services, programs, and programs that contradict each other",
-  from: ["bpf-map", "bpf-program", "bpf-map-dump", "bpf-cgroup", "bpf-link", "link", "process", "cilium-status"],
-  optional: ["link", "process", "cilium-status"],
-  inPart: ["link", "process", "cilium-status"],
+  from: ["bpf-map", "bpf-program", "bpf-map-dump", "bpf-cgroup", "bpf-link", "link", "process", "cilium-status", "cni"],
+  optional: ["link", "process", "cilium-status", "cni"],
+  inPart: ["link", "process", "cilium-status", "cni"],
   schema: SocketLb,
   enough: (values, whole) => oneOfEach(values as Sources, whole),
   derive: (values, whole) => derive(values as Sources, whole),
@@ -281,9 +282,13 @@ function orphansOf(
   const disabled = replaces === true ? undefined : said.find((row) => row.state === "disabled");
   const runs = (process?.rows ?? []).some((row) => CILIUM_AGENT.test(row.command)) || (process?.containers ?? []).some((row) => CILIUM_AGENT.test(row.name));
   // an agent makes cilium_host and cilium_net before anything else
-  const gone = whole.has("link") && link?.rows.some((row) => CILIUM_INTERFACE.test(row.interface)) === false && !runs && said.length === 0;
+  const bare = whole.has("link") && link?.rows.some((row) => CILIUM_INTERFACE.test(row.interface)) === false;
+  // the cluster's list of pods has another CNI's agent on this node, and none of Cilium's
+  const removed = sources.cni?.absent.find((row) => row.cni === "cilium" && row.removed);
+  const gone = (bare || removed !== undefined) && !runs && said.length === 0;
   // what stands in its place proves it; a load balancer of Cilium's without pods may have none of its interfaces
-  const keeper = disabled ?? process?.listings[0] ?? link?.rows.find((row) => /^(?:flannel|cni0|cali|vxlan\.calico|weave|kube-bridge)/.test(row.interface));
+  const keeper =
+    disabled ?? removed ?? process?.listings[0] ?? link?.rows.find((row) => /^(?:flannel|cni0|cali|vxlan\.calico|weave|kube-bridge)/.test(row.interface));
   if (keeper === undefined || (disabled === undefined && !gone)) return { orphans: [], keepers: [] };
   const orphans: Orphan[] = attached.flatMap(({ row, programId, linkId }) => {
     const name = row.name ?? programs.get(programId)?.name ?? "";

@@ -29,6 +29,8 @@ const OF_USER =
   /^(?:\([^()\n]{1,60}\)|\[[^[\]\n]{1,60}\]|[^\w\s]|[ \t\d]){0,8}[\w.-]{1,64}@[\w.*<[-][^@\n]{0,160}[#$%>] ?$|^\([^()\n]{1,60}\) ?[#$%❯] ?$|^~[\w./-]{0,80} ?[#$%❯➜λ»] ?$|^PS [^\n]{1,100}> ?$|^[A-Z]:\\[^\n]{0,100}> ?$/u;
 /** What a heading begins with, and the bare signs of prompts, are known elsewhere. */
 const BARE = /^(?!~ ?[#$%>] ?$)[\s=#$%*+>~@:-]+$/;
+/** A whole line that somebody made bold, slanted or code, also in a list. A lone `#` inside of it begins a heading's words. */
+const MARKED = /^[ \t]{0,8}(?:(?:[-*+]|\d{1,2}[.)]|#{2,6}) {1,4})?(\*{1,3}|_{1,3}|`)(?![\s*_`]|#{1,6} )([^\n]{1,2000}?)\1[:.]?[ \t]{0,4}$/;
 /** Markup of a page. */
 const TAG = /<[^<>]{1,80}>[ \t]*$|`{3}/;
 /** Where a command has begun, a `$` is a variable's: `root@node1:~# for t in 2 3; do ip route show table $t; done`. */
@@ -86,8 +88,16 @@ function plainOf(line: string, prompts: ReadonlySet<string>): string | undefined
   return `${host === undefined ? "sh-5.0" : `root@${host}:~`}# ${line.slice(prompt.length)}`;
 }
 
+/** A prompt and a command of ours in the place of a line that is nothing else, between marks: `**root@node1:~# ip route**`. */
+function unmarked(line: string): string {
+  const [, , inner = ""] = line.length > 2100 ? [] : (MARKED.exec(line) ?? []);
+  const command = inner.replace(/(?<=[^:]):$/, "");
+  return command !== "" && beginnings(command).some((prompt) => isKnown(command.slice(prompt.length))) ? command : line;
+}
+
 /** The lines with plain prompts; each stays at its place. Pure, linear. */
-export function plainPrompts(lines: readonly string[]): readonly string[] {
+export function plainPrompts(given: readonly string[]): readonly string[] {
+  const lines = given.map(unmarked);
   const hosts = hostsOf(lines, ZSH, HABIT);
   const images = hostsOf(lines, NETSHOOT, 1);
   const prompts = adorned(lines);

@@ -42,6 +42,18 @@ describe("prompts that people adorn", () => {
     ).toEqual(KNOWN),
   );
 
+  test.each([
+    "**root@node1:~# ip rule**",
+    "**node1 ~ # ip rule:**",
+    "__[root@node1 ~]# ip rule__",
+    "*$ ip rule*",
+    "- `root@node1:~# ip rule`",
+    "### **[root@node1 ~]# ip rule**",
+  ])("with the command made bold or code, above a block of what it printed: %s", (line) => {
+    const { outputs } = readTranscript(`Here it is.\n\n${line}\n\`\`\`\n0:\tfrom all lookup local\n\`\`\`\n`, "paste.txt");
+    expect(outputs.map(({ command, text }) => [command, text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
+  });
+
   test("one is enough where it names the user, and what waits at the end is no output", () => {
     const text = "(base) root@node1:~# ip rule\n0:\tfrom all lookup local\n(base) root@node1:~# ";
     expect(readTranscript(text, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
@@ -76,6 +88,8 @@ describe("prompts that people adorn", () => {
       "[14:12:31] kernel: eth0: link down",
       "└─ a tree of something",
       "├── nodes",
+      "**the default is via 10.0.0.1 > see above**",
+      "**a `#` in bold**",
       "14:12:31.112331 IP 10.0.0.1 > 10.0.0.2: ICMP",
       "[2026-11-20 14:12:31] something #7 happened",
     ];

@@ -38,6 +38,18 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.85,
     reason: "of a list that was cut the sessions that are up may be the ones that are missing",
   },
+  "calico-bgp-down/fixtures/near-miss-the-node-of-the-peer-is-away": {
+    lost: ["kubectl get nodes"],
+    cause: "calico-bgp-down",
+    confidence: 0.62,
+    reason: "that the peer's node is away, the list of nodes tells alone",
+  },
+  "calico-bgp-down/fixtures/near-miss-the-node-of-the-peer-is-away-addresses-apart": {
+    lost: ["kubectl get nodes", "kubectl get nodes -o wide | awk '{print $1,$6}'"],
+    cause: "calico-bgp-down",
+    confidence: 0.62,
+    reason: "that the peer's node is away, the list of nodes tells alone",
+  },
   "clock-unsynchronized/fixtures/inconclusive-chronyd-follows-a-server-and-the-kernel-does-not-know": {
     lost: ["journalctl --no-pager -u chronyd"],
     cause: "clock-unsynchronized",
@@ -62,6 +74,18 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.95,
     reason: "nothing else tells that the node goes out by IPv6, and an IPv4 node without the route has this fault",
   },
+  "default-route-missing/fixtures/near-miss-ipv6-goes-out-and-an-old-pull-failed": {
+    lost: ["ip -6 route"],
+    cause: "default-route-missing",
+    confidence: 0.75,
+    reason: "nothing else tells that the node goes out by IPv6",
+  },
+  "duplicate-address/fixtures/near-miss-ipv6-tested-again-and-in-use": {
+    lost: ["ip -6 addr show eth0"],
+    cause: "duplicate-address",
+    confidence: 0.94,
+    reason: "only the address itself tells that it passed the test since",
+  },
   "link-flapping/fixtures/near-miss-lost-while-the-machine-started-by-uptime-p": {
     lost: ["uptime -p"],
     cause: "link-flapping",
@@ -80,11 +104,29 @@ const KNOWN: Readonly<Record<string, { readonly lost: readonly string[]; readonl
     confidence: 0.8,
     reason: "only the pods' own size tells that the lost pings were larger than theirs",
   },
+  "overlay-interface-down/fixtures/near-miss-cilium-off-and-calico-leads-to-other-nodes": {
+    lost: ["ip route"],
+    cause: "overlay-interface-down",
+    confidence: 0.85,
+    reason: "only the routes tell that another CNI's device leads to the other nodes",
+  },
   "overlay-interface-down/fixtures/near-miss-flannel-off-and-pods-too-large-for-a-tunnel": {
     lost: ["cat /run/flannel/subnet.env"],
     cause: "overlay-interface-down",
     confidence: 0.85,
     reason: "only flannel's own MTU tells that nothing is to go through its device",
+  },
+  "overlay-interface-down/fixtures/near-miss-flannel-off-and-routes-to-hosts": {
+    lost: ["ip route", "ip link"],
+    cause: "overlay-interface-down",
+    confidence: 0.94,
+    reason: "only the routes, and the size of the links, tell that pods need no tunnel",
+  },
+  "resolv-conf-loop/fixtures/inconclusive-loop-before-the-last-restart-long-ago": {
+    lost: ["kubectl -n kube-system get pods -l k8s-app=kube-dns"],
+    cause: "resolv-conf-loop",
+    confidence: 0.9,
+    reason: "only the list of pods tells that they run without a restart since",
   },
   "stale-ebtables-nat/fixtures/near-miss-calico-with-the-mac-of-the-rule": {
     lost: ["ip -4 r get 10.12.7.88; ip n"],
