@@ -11,7 +11,7 @@ import { type Ran, runCli } from "./run-cli.ts";
 const root = fileURLToPath(new URL("../", import.meta.url));
 const fixtures = join(root, "runbooks/rules/kube-forward-before-cilium/fixtures");
 const bad = join(fixtures, "writeup-bad-host");
-const good = join(fixtures, "writeup-good-host");
+const good = join(fixtures, "writeup-healthy");
 const scratch = mkdtempSync(join(tmpdir(), "netcheck-compare-"));
 // every case starts a process
 vi.setConfig({ testTimeout: 60_000 });

@@ -42,12 +42,13 @@ export async function blindCaptures(folder: string): Promise<[Capture, ...Captur
   return existsSync(paste) ? pastedCaptures(readFileSync(paste, "utf8"), "paste.txt", folder) : [await readCaptureFiles(folder)];
 }
 
-/** Diagnoses every case whose name holds one of `words` (all, if there are none). */
-export async function runBlind(words: readonly string[] = []): Promise<BlindResult[]> {
+/** Diagnoses every case whose name holds one of `words` (all, if there are none); of faulty ones those that are `chosen`. */
+export async function runBlind(words: readonly string[] = [], chosen: (name: string) => boolean = () => true): Promise<BlindResult[]> {
   const catalogue = loadCatalogue(runbooks, { tolerant: true });
   const results: BlindResult[] = [];
   for (const name of blindCases()) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
+    if (!name.startsWith("healthy/") && !chosen(name)) continue;
     const folder = join(here, name);
     const { cause } = JSON.parse(readFileSync(join(folder, "expect.json"), "utf8")) as { cause: string | null };
     const [diagnosis, ...others] = (await blindCaptures(folder)).map((capture) => diagnose(capture, catalogue, name, () => performance.now())) as [Diagnosis];

@@ -95,7 +95,7 @@ describe("the five incidents, live captures", () => {
 });
 
 test("the write-up of S2 alone, as pasted: the order of the chains is the first difference, and the only one", async () => {
-  const [bad, good] = await Promise.all(["bad", "good"].map((host) => read(`kube-forward-before-cilium/fixtures/writeup-${host}-host`)));
+  const [bad, good] = await Promise.all(["bad-host", "healthy"].map((name) => read(`kube-forward-before-cilium/fixtures/writeup-${name}`)));
   const { differences, notCompared } = against(bad as Capture, good as Capture);
   expect(differences).toHaveLength(1);
   expect(differences[0]).toMatchObject({ fact: "iptables", change: "order", usualIn: { peers: 1, of: 1 } });
