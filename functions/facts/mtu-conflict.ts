@@ -196,6 +196,9 @@ const widest = (links: readonly (Link & Row)[]): (Link & Row) | undefined =>
     .filter((row) => row.up && row.mtu !== undefined && !INNER.test(row.interface) && !isVpn(row))
     .toSorted((one, other) => (other.mtu ?? 0) - (one.mtu ?? 0))[0];
 
+/** The devices that Open vSwitch sends through (vxlan_sys_4789 65000, Weave's vxlan-6784 65470) take everything: what fits is seen to before them. */
+const SIZELESS = 64_000;
+
 function tunnelOf(
   row: Link & Row,
   values: Sources,
@@ -207,7 +210,7 @@ function tunnelOf(
   const vxlan = values.link?.vxlans.find((other) => other.interface === row.interface);
   const kind = vxlan?.local?.includes(":") ? "vxlan6" : (NAMED.find(([name]) => name.test(row.interface))?.[1] ?? (vxlan === undefined ? row.kind : "vxlan"));
   const overhead = OVERHEAD[kind ?? ""];
-  if (overhead === undefined || kind === undefined || vxlan?.external === true || !row.up || row.mtu === undefined) return undefined;
+  if (overhead === undefined || kind === undefined || vxlan?.external === true || !row.up || row.mtu === undefined || row.mtu > SIZELESS) return undefined;
   const local = values.address?.rows.find((address) => address.address === vxlan?.local)?.interface;
   // the kernel's own fe80::/64 is on every device; BusyBox and `route` do not tell who made it
   const used = routes.filter(
