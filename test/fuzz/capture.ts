@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +16,7 @@ import { fixtureNames, mustBeQuiet, readCase } from "../../functions/rules/fixtu
 import type { Catalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 import { blindCaptures } from "../blind/run.ts";
+import { CLEARED_BY } from "./cleared-by.ts";
 import { type Mutation, mutated, mutation } from "./mutation.ts";
 
 /** A capture in which nothing is wrong, by "<rule>/<case>" or "healthy/<case>". */
@@ -80,8 +82,8 @@ function isLog({ argv, command }: Output): boolean {
  * - A log goes without its clock only if a collector wrote it (with `anyLog`, always). Of a line that a person pasted nobody knows when it was written, so it counts
  *   as fresh; an old one is the same text.
  * - A cut that is not marked lies inside a line, and other outputs are there that end as they should. An output that ends behind any of its lines looks whole, and
- *   what it lacks looks missing on the node.
- * - What alone clears the node (see CLEARED_BY) stays.
+ *   what it lacks looks missing on the node; so does half a number that is all there is.
+ * - What alone clears the node (see cleared-by.ts) stays.
  */
 function partial(from: Quiet, { kept, cuts, timeless, pasted }: Cutting, anyLog: boolean): Partial {
   const byHand = timeless || pasted || from.capture.startedAt === undefined;
@@ -96,7 +98,7 @@ function partial(from: Quiet, { kept, cuts, timeless, pasted }: Cutting, anyLog:
     const output = outputs[i] as Output;
     const end = at % (output.text.length + 1);
     if (isClearing(output)) continue;
-    if (marked || (untouched >= 5 && isInside(output.text, end)))
+    if (marked || (untouched >= 5 && output.text.trim().includes("\n") && isInside(output.text, end)))
       outputs[i] = { ...output, text: output.text.slice(0, end), truncated: output.truncated || marked };
   }
   const bare = outputs.map((output): Output => {
@@ -107,33 +109,25 @@ function partial(from: Quiet, { kept, cuts, timeless, pasted }: Cutting, anyLog:
   return { from, capture: { ...from.capture, startedAt: timeless ? undefined : from.capture.startedAt, notCollected: [], outputs: bare } };
 }
 
-/**
- * Near misses that one output alone clears: without it the rest is what the faulty node shows, and a person who pastes just that wants the fault found. That output
- * is never left out, nor cut.
- */
-const CLEARED_BY: Readonly<Record<string, RegExp>> = {
-  // the bridge's own setting, which is hardly ever used, stands in its details
-  "bridge-netfilter-off/near-miss-bridge-switched-on": /^ip -d link/,
-  // the kernel's complaint is about a pod's table; the node's own numbers show that it is not the node's
-  "conntrack-table-full/near-miss-a-namespace-is-full": /^sysctl .*nf_conntrack_count/,
-  // the order is the fault's; Cilium's status tells that netfilter sees both directions
-  "healthy/kube-forward-first-iptables-masq-some-invalid-r5e": /^cilium-dbg status/,
-  "healthy/kfc-iptables-masquerade-late-packets-r13": /^cilium-dbg status/,
-  // it was full within the last hour; the numbers show that the limit was raised since
-  "conntrack-table-full/fixed-limit-raised": /^sysctl .*nf_conntrack_count/,
-  // the clock is kept by VMware's tools alone, which only they tell
-  "healthy/open-vm-tools-enabled-r13": /vmware-toolbox-cmd timesync status/,
-};
-
 /** True if a line goes on at both sides of a place. */
 const isInside = (text: string, at: number): boolean => at > 0 && at < text.length && !/\s/.test(text.charAt(at - 1) + text.charAt(at));
 
-const anyPartial = (quiet: readonly Quiet[], anyLog: boolean): fc.Arbitrary<Partial> =>
-  fc
-    .nat({ max: 1_000_000 })
-    .map((n) => quiet[n % quiet.length] as Quiet)
-    .filter(({ capture }) => capture.outputs.length > 0)
-    .chain((from) => cutting(from.capture.outputs.length).map((how) => partial(from, how, anyLog)));
+const anyPartial = (from: Quiet, anyLog: boolean): fc.Arbitrary<Partial> => cutting(from.capture.outputs.length).map((how) => partial(from, how, anyLog));
+
+/**
+ * The captures of a batch, each with a seed of its own; both come from the batch's seed and the capture's name alone, so that a capture which is added or renamed
+ * changes nothing for the others, and whoever adds one does not meet what another would have shown. Where there are fewer than `runs`, each comes several times.
+ */
+function batchOf(quiet: readonly Quiet[], { seed, runs }: { seed: number; runs: number }): { from: Quiet; seed: number }[] {
+  const usable = quiet.filter(({ capture }) => capture.outputs.length > 0);
+  const turns = usable.flatMap((from) =>
+    [...Array(Math.max(1, Math.ceil(runs / usable.length))).keys()].map((turn) => ({
+      from,
+      seed: createHash("sha256").update(`${seed} ${turn} ${from.name}`).digest().readInt32BE(0),
+    })),
+  );
+  return turns.sort((a, b) => a.seed - b.seed).slice(0, runs);
+}
 
 /** A cause that was found where nothing is wrong, or something that broke. */
 export interface Alarm {
@@ -161,46 +155,40 @@ class Found extends Error {
 }
 
 /** One batch of parts of healthy captures. `known`: rules that were told of already; they are not told of again. Deterministic. */
-export function fuzzPartial(
-  quiet: readonly Quiet[],
-  catalogue: Catalogue,
-  known: ReadonlySet<string>,
-  { seed, runs }: { seed: number; runs: number },
-): AlarmTally {
-  let diagnosed = 0;
-  const property = fc.property(anyPartial(quiet, false), ({ capture }) => {
-    diagnosed++;
-    const causes = diagnose(capture, catalogue, "fuzz", () => 0).causes.filter((cause) => !known.has(cause.rule));
-    if (causes.length > 0) {
-      const told = causes.map(({ rule, confidence, summary }) => `${rule} at ${confidence}: ${summary}`).join("; ");
+export function fuzzPartial(quiet: readonly Quiet[], catalogue: Catalogue, known: ReadonlySet<string>, batch: { seed: number; runs: number }): AlarmTally {
+  const told = new Set(known);
+  return tally(quiet, batch, (from) => [
+    anyPartial(from, false),
+    ({ capture }) => {
+      const causes = diagnose(capture, catalogue, "fuzz", () => 0).causes.filter((cause) => !told.has(cause.rule));
+      if (causes.length === 0) return;
       throw new Found(
         causes.map(({ rule }) => rule),
-        told,
+        causes.map(({ rule, confidence, summary }) => `${rule} at ${confidence}: ${summary}`).join("; "),
       );
-    }
-  });
-  return tally(fc.check(property, { seed, numRuns: runs }), seed, () => diagnosed);
+    },
+    ({ of }) => told.add(of),
+  ]);
 }
 
 /** One batch of garbled parts: whatever they hold, nothing may break, and derived facts stay in their schema. Deterministic. */
-export function fuzzGarbled(quiet: readonly Quiet[], catalogue: Catalogue, { seed, runs }: { seed: number; runs: number }): AlarmTally {
-  let diagnosed = 0;
+export function fuzzGarbled(quiet: readonly Quiet[], catalogue: Catalogue, batch: { seed: number; runs: number }): AlarmTally {
   const donors = quiet.slice(0, 40).flatMap(({ capture }) => capture.outputs.slice(0, 5).map(({ text }) => text));
   const changes = fc.array(fc.tuple(fc.nat({ max: 10_000 }), mutation), { minLength: 1, maxLength: 6 });
-  const garbled = fc.tuple(anyPartial(quiet, true), changes).map(([{ from, capture }, list]) => ({ from, capture: garble(capture, list, donors) }));
-  const property = fc.property(garbled, ({ capture }) => {
-    diagnosed++;
-    const { readings } = readFacts(capture);
-    for (const { id, reason } of readings.values()) if (reason.includes("netcheck could not")) throw new Found(["broken"], `${id}: ${reason}`);
-    for (const fact of derivedFacts) {
-      const reading = readings.get(fact.id);
-      if (reading?.status !== "read") continue;
-      const checked = fact.schema.safeParse(reading.value);
-      if (!checked.success) throw new Found(["broken"], `${fact.id}: ${JSON.stringify(checked.error.issues[0])}`);
-    }
-    diagnose(capture, catalogue, "fuzz", () => 0);
-  });
-  return tally(fc.check(property, { seed, numRuns: runs }), seed, () => diagnosed);
+  return tally(quiet, batch, (from) => [
+    fc.tuple(anyPartial(from, true), changes).map(([{ capture }, list]) => ({ from, capture: garble(capture, list, donors) })),
+    ({ capture }) => {
+      const { readings } = readFacts(capture);
+      for (const { id, reason } of readings.values()) if (reason.includes("netcheck could not")) throw new Found(["broken"], `${id}: ${reason}`);
+      for (const fact of derivedFacts) {
+        const reading = readings.get(fact.id);
+        if (reading?.status !== "read") continue;
+        const checked = fact.schema.safeParse(reading.value);
+        if (!checked.success) throw new Found(["broken"], `${fact.id}: ${JSON.stringify(checked.error.issues[0])}`);
+      }
+      diagnose(capture, catalogue, "fuzz", () => 0);
+    },
+  ]);
 }
 
 function garble(capture: Capture, changes: readonly (readonly [number, Mutation])[], donors: readonly string[]): Capture {
@@ -213,16 +201,28 @@ function garble(capture: Capture, changes: readonly (readonly [number, Mutation]
   return { ...capture, outputs };
 }
 
-function tally(details: fc.RunDetails<[Partial]>, seed: number, diagnosed: () => number): AlarmTally {
-  const found = details.counterexample?.[0];
-  const error = details.errorInstance;
+/** What is tried with a capture: what is made of it, what must hold, and who hears of what does not. */
+type Trial = readonly [made: fc.Arbitrary<Partial>, holds: (made: Partial) => void, onAlarm?: (alarm: Alarm) => void];
+
+function tally(quiet: readonly Quiet[], batch: { seed: number; runs: number }, trialOf: (from: Quiet) => Trial): AlarmTally {
   const alarms: Alarm[] = [];
-  if (details.failed && found !== undefined) {
+  let diagnosed = 0;
+  const runs = batchOf(quiet, batch);
+  for (const { from, seed } of runs) {
+    const [made, holds, onAlarm] = trialOf(from);
+    const property = fc.property(made, (partial) => {
+      diagnosed++;
+      holds(partial);
+    });
+    const { failed, counterexample, errorInstance: error } = fc.check(property, { seed, numRuns: 1 });
+    if (!failed || counterexample === null) continue;
     const rules = error instanceof Found ? error.rules : ["broken"];
     const problem = error instanceof Error ? error.message : String(error);
-    alarms.push({ of: rules[0] ?? "broken", problem: problem.slice(0, 400), seed, from: found.from.name, capture: found.capture });
+    const alarm = { of: rules[0] ?? "broken", problem: problem.slice(0, 400), seed: batch.seed, from: from.name, capture: counterexample[0].capture };
+    alarms.push(alarm);
+    onAlarm?.(alarm);
   }
-  return { runs: details.numRuns, diagnosed: diagnosed(), alarms };
+  return { runs: runs.length, diagnosed, alarms };
 }
 
 /** Writes a capture as a folder that `netcheck diagnose` takes. */
