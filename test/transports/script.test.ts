@@ -1,10 +1,9 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { PHYSICAL } from "../../functions/facts/ethtool-statistics.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { scripts } from "../../functions/transports/script.ts";
@@ -13,14 +12,13 @@ import { ssmDocument } from "../../functions/transports/ssm-document.ts";
 import { collectionPlan, fixPlan } from "../../functions/triage/plan.ts";
 import type { Capture, Command, Plan, Script } from "../../functions/triage/ports.ts";
 import { cpuMs, expectLinear } from "../cpu-time.ts";
+import { about, bb, busybox, gnu, need, nonce, scriptBench, shells, which, withPath } from "./script-bench.ts";
 
 const catalogue = loadCatalogue(join(import.meta.dirname, "../../runbooks"));
 const plans = [...catalogue.runbooks.keys()].map((name) => collectionPlan(catalogue, name));
 const fixes = [...catalogue.fixes.values()].flatMap((fix) => [fixPlan(fix), fixPlan(fix, "rollback")]).filter(({ steps }) => steps.length > 0);
 const everything: readonly Script[] = [...plans.map((plan) => scripts.collect(plan)), ...fixes.map((plan) => scripts.fix(plan)), scripts.fixStatus];
 
-const nonce = "0123456789abcdef0123456789abcdef";
-const about = { nonce, target: "node1", transport: "test", startedAt: "2026-01-01T00:00:00.000Z", truncated: false };
 const plan = (commands: readonly Command[], changes: Partial<Plan> = {}): Plan => ({
   runbook: "test",
   commands,
@@ -32,76 +30,15 @@ const plan = (commands: readonly Command[], changes: Partial<Plan> = {}): Plan =
 });
 const sh = (text: string, ...words: string[]): Command => ({ argv: ["sh", "-c", text, ...words] });
 
-function found(program: string): boolean {
-  return spawnSync(program, ["--help"]).error === undefined;
-}
-function need(program: string): boolean {
-  if (found(program)) return true;
-  if (process.env["CI"] === "true") throw new Error(`${program} is missing: .ci/run installs it`);
-  return false;
-}
-const busybox = need("busybox");
-const shells = [["dash"], ...(busybox ? [["busybox", "sh"]] : [])].filter(([program = ""]) => found(program));
-/** As root the tests can also put a script into a mount namespace of its own. */
-const root = process.getuid?.() === 0 && spawnSync("unshare", ["-m", "true"]).status === 0;
-if (!root && process.env["CI"] === "true") throw new Error("script.test.ts needs root: some tests run in a mount namespace");
-
 // many small programs are started; on a busy machine that takes its time
 vi.setConfig({ testTimeout: 60_000 });
 
-let directory: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "netcheck-script-"));
-  mkdirSync(join(directory, "tmp"));
-});
-afterEach(() => rmSync(directory, { recursive: true }));
+const { directory, run, toolbox, collect } = scriptBench();
 
-interface Ran {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs a script as the local transport does: the shell reads it from its standard input. */
-function run(text: string, shell: readonly string[] = ["sh"]): Ran {
-  const [program = "sh", ...words] = shell;
-  const env = { PATH: process.env["PATH"] ?? "", TMPDIR: join(directory, "tmp"), NETCHECK_nonce: nonce, NETCHECK_job: "job-1" };
-  const { status, stdout, stderr, error } = spawnSync(program, [...words, "-s"], { input: text, env, encoding: "utf8", timeout: 60_000, maxBuffer: 256 << 20 });
-  if (error !== undefined) throw error;
-  return { code: status, stdout, stderr };
-}
-
-const PATH = /^PATH=.*$/m;
-/** The script on a node that has other tools: scripts set their own PATH. */
-const withPath = (text: string, path: string): string => {
-  expect(text).toMatch(PATH);
-  return text.replace(PATH, `PATH=${path}`);
-};
-
-/** A folder with these programs and nothing else. */
-function toolbox(tools: Readonly<Record<string, string>>): string {
-  const folder = join(directory, `bin${readdirSync(directory).length}`);
-  mkdirSync(folder);
-  for (const [name, path] of Object.entries(tools)) symlinkSync(path, join(folder, name));
-  return folder;
-}
-const which = (name: string): string => execFileSync("which", [name], { encoding: "utf8" }).trim();
 const ESSENTIAL = ["cat", "grep", "head", "mktemp", "mv", "rm", "sed", "wc"];
 /** On every node there is; programs of the tests among them. */
 const USUAL = ["sh", "sleep", "true", "echo", ...ESSENTIAL];
 const OPTIONAL = ["timeout", "nice", "ionice", "gzip", "base64", "sha256sum", "tr", "dd"];
-const gnu = (...names: string[]): Record<string, string> => Object.fromEntries(names.map((name) => [name, which(name)]));
-const applets = busybox ? new Set(execFileSync("busybox", ["--list"], { encoding: "utf8" }).trim().split("\n")) : new Set<string>();
-const bb = (...names: string[]): Record<string, string> =>
-  Object.fromEntries(names.filter((name) => applets.has(name)).map((name) => [name, which("busybox")]));
-
-function collect(of: Plan, shell?: readonly string[], path?: string): Capture {
-  const { text } = scripts.collect(of);
-  const ran = run(path === undefined ? text : withPath(text, path), shell);
-  expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
-  expect(readdirSync(join(directory, "tmp")), "nothing is left in /tmp").toEqual([]);
-  return scripts.readCapture(ran.stdout, { ...about, plan: of });
-}
 const outputOf = (capture: Capture, index = 0) => {
   const output = capture.outputs[index];
   if (output === undefined) throw new Error(`there is no output ${index}: ${JSON.stringify(capture.notCollected)}`);
@@ -263,7 +200,7 @@ describe.each(shells.map((shell) => ({ name: shell.join(" "), shell })))("collec
   });
 
   test("a node that has just come up: hundredths of a second are no octal numbers", () => {
-    const uptime = join(directory, "uptime");
+    const uptime = join(directory(), "uptime");
     writeFileSync(uptime, "0.08 0.09\n");
     const of = plan([sh("echo up")]);
     const { text } = scripts.collect(of);
@@ -428,8 +365,8 @@ describe("redaction", () => {
   test.each(seds)("$name: secrets go, the rest stays, line by line", ({ box }) => {
     const path = box?.();
     const texts = cases.map(([text], index) => {
-      writeFileSync(join(directory, `text${index}`), text);
-      return { argv: ["cat", join(directory, `text${index}`)] };
+      writeFileSync(join(directory(), `text${index}`), text);
+      return { argv: ["cat", join(directory(), `text${index}`)] };
     });
     const capture = collect(plan(texts), ["dash"], path);
     expect(capture.outputs.map(({ text }) => text)).toEqual(cases.map(([, expected]) => expected));
@@ -496,7 +433,7 @@ describe("redaction", () => {
     const captures = join(import.meta.dirname, "../../runbooks/rules");
     const files = readdirSync(captures, { recursive: true, encoding: "utf8" }).filter((name) => /outputs\/[^/]+$/.test(name));
     expect(files.length).toBeGreaterThan(100);
-    const all = join(directory, "all");
+    const all = join(directory(), "all");
     const text = files.map((name) => readFileSync(join(captures, name), "utf8")).join("\n");
     writeFileSync(all, text);
     const capture = collect(plan([{ argv: ["cat", all] }], { maxBytes: 64 << 20 }), ["dash"], box?.());
@@ -647,67 +584,23 @@ describe("reading a frame", () => {
   });
 });
 
-describe("the real collection", () => {
-  const real = { ...collectionPlan(catalogue, "netcheck"), intervalSeconds: 0 };
-
-  test("is the same under every shell, with busybox's applets first in PATH too", () => {
-    const captures = shells.map((shell) => collect(real, shell));
-    // BPF maps may come and go meanwhile; adjtimex is there as an applet of busybox only
-    const seen = (capture: Capture) =>
-      capture.outputs
-        .filter(({ command }) => !command.includes("dump id") && command !== "adjtimex")
-        .map(({ command, sample, exitCode }) => [command, sample, exitCode === 127]);
-    const [first = [], ...others] = captures.map(seen);
-    expect(first.length).toBeGreaterThan(20);
-    for (const other of others) expect(other).toEqual(first);
-    for (const capture of captures) expect(capture.notCollected).toEqual([]);
-    if (!busybox) return;
-    // fact files name the outputs, so no two may share one
-    for (const { outputs } of captures) expect(new Set(outputs.map(({ file }) => file)).size).toBe(outputs.length);
-    const path = toolbox(bb(...applets));
-    const mixed = collect(real, ["busybox", "sh"], `${path}:/usr/sbin:/usr/bin:/sbin:/bin`);
-    expect(seen(mixed)).toEqual(first);
-    expect(mixed.notCollected).toEqual([]);
-  });
-
-  const reason = root ? "" : " (skipped: needs root for a mount namespace)";
-  test.skipIf(!root).each(shells.map((shell) => ({ name: shell.join(" "), shell })))(
-    `writes nothing outside its temporary folder under $name${reason}`,
-    ({ shell }) => {
-      // everything is read-only but a fresh /tmp; a script that tries to write elsewhere fails and says so
-      const enter = `set -e
-        mount --make-rprivate /
-        mount -t tmpfs tmpfs ${join(directory, "tmp")}
-        awk '$2 !~ "^${join(directory, "tmp")}" { print $2 }' /proc/self/mounts | while read -r point; do mount -o remount,bind,ro "$point" 2>/dev/null || true; done
-        if touch /var/tmp/netcheck-probe 2>/dev/null || touch /root/netcheck-probe 2>/dev/null; then echo "the namespace is not read-only" >&2; exit 99; fi
-        ${shell.join(" ")} -s
-        ls -A ${join(directory, "tmp")}`;
-      const ran = run(scripts.collect(real).text, ["unshare", "-m", "sh", "-c", enter]);
-      expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
-      expect(ran.stdout).toMatch(new RegExp(`\\nNETCHECK/1 ${nonce} end\\n$`));
-      const capture = scripts.readCapture(ran.stdout, { ...about, plan: real });
-      expect(capture.notCollected).toEqual([]);
-      const complaints = capture.outputs.filter(({ stderr }) => /read-only/i.test(stderr)).map(({ command }) => command);
-      expect(complaints).toEqual([]);
-    },
-  );
-
+describe("a collection that ends early", () => {
   test.each(shells.map((shell) => ({ name: shell.join(" "), shell })))("when nobody listens any more it leaves nothing behind under $name", ({ shell }) => {
     const listener = `${shell.join(" ")} -s | head -c 1`;
     const long = plan([{ argv: ["head", "-c", "300000", "/dev/urandom"] }], { maxBytes: 1 << 20 });
     expect(run(scripts.collect(long).text, ["sh", "-c", listener]).stdout).toBe("N");
-    expect(readdirSync(join(directory, "tmp"))).toEqual([]);
+    expect(readdirSync(join(directory(), "tmp"))).toEqual([]);
   });
 
   test("stopped in the middle it leaves nothing behind", () => {
     const { text } = scripts.collect(plan([sh("echo begun; exec sleep 2")]));
     const ran = spawnSync("timeout", ["0.5", "dash", "-s"], {
       input: text,
-      env: { PATH: process.env["PATH"] ?? "", TMPDIR: join(directory, "tmp"), NETCHECK_nonce: nonce, NETCHECK_job: "job-1" },
+      env: { PATH: process.env["PATH"] ?? "", TMPDIR: join(directory(), "tmp"), NETCHECK_nonce: nonce, NETCHECK_job: "job-1" },
       encoding: "utf8",
     });
     expect([ran.status, ran.stdout]).toEqual([124, ""]);
-    expect(readdirSync(join(directory, "tmp"))).toEqual([]);
+    expect(readdirSync(join(directory(), "tmp"))).toEqual([]);
     expect(existsSync("/tmp/no")).toBe(false);
   });
 });
