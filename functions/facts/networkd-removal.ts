@@ -30,6 +30,8 @@ const Watched = z.object({
   priority: z.int(),
   /** It was about one address, as those of pods are: such a rule goes with the pod. */
   ofOneAddress: z.boolean(),
+  /** The one address that it was about is still that of a pod here: a rule or a route leads to it, or the cluster lists it. */
+  stillUsed: z.boolean(),
 });
 /** A route by another gateway than the default one, or to a pod, that stood in a listing and does not in a later one. */
 const Way = z.object({ line: z.int(), prefix: z.string() });
@@ -43,7 +45,7 @@ const NetworkdRemoval = z.object({
 type Removal = z.infer<typeof Removal> & Row;
 
 interface Sources {
-  readonly rule?: { rows: readonly Rule[]; gone?: readonly (Rule & Row)[] };
+  readonly rule?: { rows: readonly Rule[]; gone?: readonly (Rule & Row)[]; latest?: readonly Rule[] };
   readonly route?: { rows: readonly Route[]; gone?: readonly (Route & Row)[] };
   readonly "manual-restart"?: { rows: readonly (Row & { unit: string })[] };
   readonly "rule-removal"?: { rows: readonly (Row & { priority: number; spec: string })[] };
@@ -67,7 +69,7 @@ const PRIORITIES = /^(?:9|10|20|99|100|110|111|512|1024|1536|52[1-7]0|32766)$/;
 const DEVICES = /^(?:eni[0-9a-f]{11}|cali[0-9a-f]{11}|lxc|cilium_|flannel|cni0|kube-bridge|tunl0|tun-|vxlan\.calico|wireguard\.cali|azv|tailscale|vlan\.eth)/;
 
 /** `ip` leaves the length out of a prefix that is one address. */
-const ONE_ADDRESS = /\b(?:from|to) [\d.:a-f]{2,39}(?:\/(?:32|128))?(?!\S)/;
+const ONE_ADDRESS = /\b(?:from|to) ([\d.:a-f]{2,39})(?:\/(?:32|128))?(?!\S)/;
 
 export const networkdRemoval = defineDerivedFact({
   id: "networkd-removal",
@@ -94,25 +96,37 @@ export const networkdRemoval = defineDerivedFact({
     }
     const watched = (values["rule-removal"]?.rows ?? [])
       .filter((row) => whole.has("rule") && rules.length > 0 && !rules.some((rule) => rule.priority === row.priority))
-      .map((row) => ({ ...placed(row), priority: row.priority, ofOneAddress: ONE_ADDRESS.test(row.spec) }));
+      .map((row) => {
+        const [, address] = ONE_ADDRESS.exec(row.spec) ?? [];
+        return { ...placed(row), priority: row.priority, ofOneAddress: address !== undefined, stillUsed: isUsed(address, values) };
+      });
     // of two listings the later one shows that they are not there
-    const gone = (values.rule?.gone ?? []).map((row) => ({
-      ...placed(row),
-      priority: row.priority,
-      ofOneAddress: [row.from, row.to ?? ""].some((prefix) => /\/(?:32|128)$/.test(prefix)),
-    }));
+    const gone = (values.rule?.gone ?? []).map((row) => {
+      const address = [row.from, row.to ?? ""].find((prefix) => /\/(?:32|128)$/.test(prefix))?.replace(/\/.*/, "");
+      return { ...placed(row), priority: row.priority, ofOneAddress: address !== undefined, stillUsed: isUsed(address, values) };
+    });
     const ways = (values.route?.gone ?? []).filter((row) => isOfOthers(row, routes)).map((row) => ({ ...placed(row), prefix: row.prefix }));
     const restarts = (values["manual-restart"]?.rows ?? []).filter((row) => row.unit === "systemd-networkd").map(placed);
     return { rows, watched: [...watched, ...gone], ways, restarts };
   },
 });
 
-/** True of the address of a pod that is there still, by its route or the cluster's list, and to which no rule leads now. */
-function needed(prefix = "", { rule, route, "cluster-pod": pods }: Sources): boolean {
-  const address = /^([\d.]{7,15})(?:\/32)?$/.exec(prefix)?.[1];
-  if (address === undefined || (rule?.rows ?? []).some((row) => row.to === `${address}/32`)) return false;
-  const routed = (route?.rows ?? []).some((row) => row.prefix === `${address}/32` && DEVICES.test(row.interface ?? ""));
+/** True of the address of a pod that is there, by its route or the cluster's list. */
+function isPods(address: string, { route, "cluster-pod": pods }: Sources): boolean {
+  const routed = (route?.rows ?? []).some((row) => row.prefix.startsWith(`${address}/`) && DEVICES.test(row.interface ?? ""));
   return routed || (pods?.rows ?? []).some((row) => row.address === address && row.own === true && row.status === "Running");
+}
+
+const leadsTo = (rules: readonly Rule[], address: string): boolean => rules.some((row) => row.to?.startsWith(`${address}/`) === true);
+
+/** True of an address that is a pod's, also by the rule that leads to it in the last listing. */
+const isUsed = (address: string | undefined, values: Sources): boolean =>
+  address !== undefined && (leadsTo(values.rule?.latest ?? values.rule?.rows ?? [], address) || isPods(address, values));
+
+/** True of the address of a pod that is there still, and to which no rule leads now. */
+function needed(prefix = "", values: Sources): boolean {
+  const address = /^([\d.]{7,15})(?:\/32)?$/.exec(prefix)?.[1];
+  return address !== undefined && !leadsTo(values.rule?.rows ?? [], address) && isPods(address, values);
 }
 
 /** True of a route that networkd does not make itself, and without which packets go another way. */
