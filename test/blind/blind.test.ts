@@ -7,7 +7,7 @@ describe("blind cases", () => {
   let totals: BlindTotals;
   beforeAll(async () => {
     totals = totalsOf(await runBlind([], (name) => taken(3, name)));
-  }, 120_000);
+  }, 300_000);
 
   test("there are cases of both kinds", () => {
     expect(totals.faulty).toBeGreaterThan(100);

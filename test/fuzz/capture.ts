@@ -16,7 +16,7 @@ import { fixtureNames, mustBeQuiet, readCase } from "../../functions/rules/fixtu
 import type { Catalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 import { blindCaptures } from "../blind/run.ts";
-import { CLEARED_BY } from "./cleared-by.ts";
+import { clears } from "./cleared-by.ts";
 import { type Mutation, mutated, mutation } from "./mutation.ts";
 
 /** A capture in which nothing is wrong, by "<rule>/<case>" or "healthy/<case>". */
@@ -87,8 +87,7 @@ function isLog({ argv, command }: Output): boolean {
  */
 function partial(from: Quiet, { kept, cuts, timeless, pasted }: Cutting, anyLog: boolean): Partial {
   const byHand = timeless || pasted || from.capture.startedAt === undefined;
-  const clearing = CLEARED_BY[from.name];
-  const isClearing = ({ command }: Output): boolean => clearing?.test(command) === true;
+  const isClearing = ({ command }: Output): boolean => clears(command, from.name);
   const outputs = from.capture.outputs.filter(
     (output, i) => isClearing(output) || (kept.includes(i) && (anyLog || !isLog(output) || (!byHand && output.startMs !== undefined))),
   );

@@ -1,15 +1,13 @@
+import { CLEARED_BY_ONE_OUTPUT } from "../rules/cleared-by-one-output.ts";
+
 /**
- * Healthy captures that one output alone clears, by "<rule>/<case>" or "healthy/<case>": without it the rest is what the faulty node shows, and a person who pastes
+ * Further healthy captures that one output alone clears, by "<rule>/<case>" or "healthy/<case>": without it the rest is what the faulty node shows, and a person who pastes
  * just that wants the fault found. That output is never left out, nor cut.
  */
-export const CLEARED_BY: Readonly<Record<string, RegExp>> = {
-  // the bridge's own setting, which is hardly ever used, stands in its details
-  "bridge-netfilter-off/near-miss-bridge-switched-on": /^ip -d link/,
+const CLEARED_BY: Readonly<Record<string, RegExp>> = {
   // the value was set after the packets had been recorded
   "healthy/trace-from-before-the-repair-r17": /^sysctl net.bridge/,
   // the peer's node is switched off
-  "calico-bgp-down/near-miss-the-node-of-the-peer-is-away": /^kubectl get nodes/,
-  "calico-bgp-down/near-miss-the-node-of-the-peer-is-away-addresses-apart": /^kubectl get nodes/,
   "healthy/bgp-peer-notready-r13": /^kubectl get nodes/,
   "healthy/bgp-peer-of-a-node-that-is-away-r19": /^kubectl get nodes/,
   // the agent that fails is another node's, and only the list of pods tells whose
@@ -35,8 +33,6 @@ export const CLEARED_BY: Readonly<Record<string, RegExp>> = {
   "healthy/ssh-to-the-address-of-another-node-r13b": /^(?:hostname|ip -br addr|kubectl get nodes)/,
   // the counts are of two days
   "link-flapping/near-miss-counts-of-two-days": /^date/,
-  // the pods answer
-  "mac-address-policy-persistent/near-miss-pod-of-the-vpc-cni-answers": /^(?:ip r|ping)/,
   // the cache listens
   "node-local-dns-orphan/near-miss-the-cache-is-back": /^ss /,
   // CoreDNS has upstream servers of its own
@@ -53,3 +49,7 @@ export const CLEARED_BY: Readonly<Record<string, RegExp>> = {
   // the service has an endpoint that the table does not name
   "stale-udp-conntrack/near-miss-table-leaves-an-address-out": /^kubectl get/,
 };
+
+/** True for a command whose output alone clears this capture. */
+export const clears = (command: string, capture: string): boolean =>
+  CLEARED_BY[capture]?.test(command) === true || CLEARED_BY_ONE_OUTPUT[capture]?.lost.includes(command) === true;

@@ -71,7 +71,7 @@ export function scriptBench(): Bench {
       input: text,
       env,
       encoding: "utf8",
-      timeout: 60_000,
+      timeout: 120_000,
       maxBuffer: 256 << 20,
     });
     if (error !== undefined) throw error;
