@@ -39,6 +39,8 @@ const Martian = z.object({
   packet: z.enum(["ip", "arp", "unknown"]),
   /** The sender is the node itself, no host address (0.0.0.0, loopback, multicast), or the destination is broadcast or multicast: dropped whatever the filter. */
   always: z.boolean(),
+  /** The sender has a private address, and the interface has public ones only: nobody answers such a packet, and to drop it is what the filter is there for. */
+  forged: z.boolean(),
 });
 const Filter = z.object({
   /** Of the interface's own value, or of "all" if that is larger. */
@@ -104,6 +106,8 @@ const KEY = /^net\.ipv4\.conf\.(.{1,60})\.rp_filter$/;
 /** Tables of the rules that every node has. */
 const USUAL: ReadonlySet<string> = new Set(["local", "main", "default"]);
 const NO_HOST = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"];
+/** RFC 1918 and RFC 6598. */
+const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
 const MAX_ROWS = 500;
 
 export const reversePath = defineDerivedFact({
@@ -134,6 +138,8 @@ interface NodeView {
   /** The filter of an interface; -1 where it was not seen. */
   filterOf(name: string): number;
   isOwn(address: string): boolean;
+  /** The interface has IPv4 addresses, and none of them is private. */
+  isPublic(name: string): boolean;
   /** The way of an answer to `source`; undefined where no routes were seen. */
   wayBack(source: string, destination: string): ReturnType<ReturnType<typeof routeTables>["lookup"]> | undefined;
 }
@@ -147,6 +153,17 @@ function viewOf({ route, rule, address, link }: Sources, filters: readonly Filte
     addresses,
     filterOf: (name) => byName.get(name) ?? -1,
     isOwn: (own) => addresses.some((row) => row.address === own),
+    isPublic(name) {
+      const listed = addresses.filter((row) => row.interface === name && row.family === "ipv4").map((row) => row.address);
+      // the kernel's route to a network of the interface tells its address, too
+      const own = [
+        ...listed,
+        ...routes.flatMap((row) =>
+          row.interface === name && row.family === "ipv4" && row.protocol === "kernel" && row.source !== undefined ? [row.source] : [],
+        ),
+      ];
+      return own.length > 0 && !own.some((address) => PRIVATE.some((prefix) => within(address, prefix)));
+    },
     wayBack: (source, destination) =>
       routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 }),
   };
@@ -180,6 +197,7 @@ function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeV
       asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
       packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
       always,
+      forged: PRIVATE.some((prefix) => within(source, prefix)) && node.isPublic(name),
     });
   }
   return [...martians.values()];
