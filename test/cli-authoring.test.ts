@@ -343,7 +343,7 @@ describe("rules explain", () => {
 test("facts show --json: the lists of a fact and the fields of their rows", async () => {
   const { stdout } = await runCli(["facts", "show", "neighbor", "--json"], scratch);
   const shown = JSON.parse(stdout) as { lists: { name: string; fields: unknown[] }[] };
-  expect(shown.lists.map(({ name }) => name)).toEqual(["rows", "turns"]);
+  expect(shown.lists.map(({ name }) => name)).toEqual(["rows", "turns", "changed"]);
   expect(shown.lists[0]?.fields).toContainEqual({ name: "mac", type: "string", optional: true });
   expect(shown.lists[0]?.fields).toContainEqual({ name: "family", type: '"ipv4" | "ipv6"', optional: false });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commandLine, searchOf } from "../functions/facts/command.ts";
+import { asked, commandLine, isRefusal, searchOf } from "../functions/facts/command.ts";
 import { cutsNothing, pipeOf, showsAll } from "../functions/facts/pipe.ts";
 
 test.each([
@@ -87,4 +87,13 @@ test.each([
 ])("behind `| %s`: is each line there?", (pipe, whole) => {
   expect(showsAll(pipe)).toBe(whole);
   expect(commandLine(`kubectl get pods -A${pipe === "" ? "" : ` | ${pipe}`}`).filtered).toBe(!whole);
+});
+
+test("a command that was run as root asks the same question", () => {
+  expect(asked("sudo nstat -az")).toBe("nstat -az");
+  expect(asked("sleep 5; sudo nstat -az")).toBe("nstat -az");
+  expect(asked("sudo -u postgres ss -tan")).toBe("sudo -u postgres ss -tan");
+  expect(isRefusal("Error: Operation not permitted\n")).toBe(true);
+  expect(isRefusal("iptables v1.8.7 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)\n")).toBe(true);
+  expect(isRefusal("-P INPUT ACCEPT\n")).toBe(false);
 });

@@ -6,8 +6,8 @@ import { placed } from "./placed.ts";
 import { present } from "./present.ts";
 
 /**
- * Programs at the tcx and netkit hooks of interfaces, and which of them have the same name at one hook. `bpftool net` lists them; where nobody asked it, the links
- * and the programs together tell the same.
+ * Programs at the tcx and netkit hooks of interfaces, or where there is none at filters of tc, and which of them have the same name at one hook. `bpftool net` lists
+ * them, in the order in which they run; where nobody asked it, the links and the programs together tell the same of tcx and netkit.
  *
  *     cilium_vxlan(10) tcx/ingress cil_from_overlay prog_id 309 link_id 3
  *
@@ -17,7 +17,7 @@ import { present } from "./present.ts";
 const Program = z.object({
   line: z.int(),
   interface: z.string(),
-  /** "tcx/ingress", "tcx/egress", "netkit/primary", "netkit/peer". */
+  /** "tcx/ingress", "tcx/egress", "netkit/primary", "netkit/peer", "clsact/ingress", "clsact/egress". */
   hook: z.string(),
   name: z.string(),
   programId: z.int(),
@@ -37,11 +37,11 @@ interface Sources {
   readonly "bpf-program"?: { rows: readonly (BpfProgram & Row)[] };
 }
 
-const HOOK = /^(?:tcx|netkit)\//;
+const HOOK = /^(?:tcx|netkit|clsact)\//;
 
 export const attachedProgram = defineDerivedFact<z.infer<typeof Programs>>({
   id: "attached-program",
-  title: "Programs at the tcx and netkit hooks of interfaces, by `bpftool net` or by links and programs",
+  title: "Programs at the tcx, netkit and tc hooks of interfaces, by `bpftool net` or by links and programs",
   from: ["bpf-net", "bpf-link", "bpf-program"],
   schema: Programs,
   enough: (_, whole) => whole.has("bpf-net") || (whole.has("bpf-link") && whole.has("bpf-program")),
@@ -53,9 +53,13 @@ export const attachedProgram = defineDerivedFact<z.infer<typeof Programs>>({
 });
 
 function fromNet({ "bpf-net": net }: Sources): Attached[] {
+  // tcx runs before the filters of tc, and what Cilium's program decides there holds
+  const decided = new Set((net?.rows ?? []).filter(({ hook }) => hook.startsWith("tcx/")).map((row) => `${row.interface} ${row.hook.slice("tcx/".length)}`));
   return (net?.rows ?? []).flatMap((row) => {
     const { name, programId, linkId, hook } = row;
-    return name === undefined || !HOOK.test(hook) ? [] : [{ ...placed(row), interface: row.interface, hook, name, programId, ...present({ linkId }) }];
+    if (name === undefined || !HOOK.test(hook)) return [];
+    if (hook.startsWith("clsact/") && decided.has(`${row.interface} ${hook.slice("clsact/".length)}`)) return [];
+    return [{ ...placed(row), interface: row.interface, hook, name, programId, ...present({ linkId }) }];
   });
 }
 

@@ -34,6 +34,17 @@ const REFUSED = /communications error to ([0-9a-f.:]{3,45})#53: connection refus
 const ANSWER =
   /^(?:Name:\s|Address:\s*\d|;; ANSWER SECTION|.{1,253} has address |HTTP\/[\d.]{1,3} \d{3}|< HTTP\/|<!DOCTYPE|<html|\{|Connection to .{1,255} succeeded|Ncat: Connected|.{0,80} saved \[)/i;
 
+/** What a client that was told to say little prints of an answer: `dig +short` an address or a name, `curl -w '%{http_code}'` a number, `nc -z` that the port is open. */
+const SHORT: readonly (readonly [RegExp, RegExp])[] = [
+  [/^dig .{0,400}\+short\b/, /^(?:[\d.]{7,15}|[0-9a-fA-F:]{2,39}|[\w.-]{1,253}\.)$/],
+  // the other variables are whole numbers, too, but for the times; lines of -v, of the progress and of errors have numbers of their own
+  [
+    /^curl (?!.{0,400}%\{(?!http_code|response_code|time_\w{1,20})\w{1,40}\}).{0,400}%\{(?:http|response)_code\}/,
+    /^(?![*<>{}] |curl: |command terminated|.{0,100}--:--)(?:.{0,80}[^\d.:])?[1-5]\d\d(?:[^\d.:].{0,80})?$/,
+  ],
+  [/^(?:nc|ncat) /, /^.{1,300} open$/],
+];
+
 export const attempt = defineFact({
   id: "attempt",
   title: "Requests that somebody made, and whether they were answered (pasted only)",
@@ -51,8 +62,9 @@ export const attempt = defineFact({
   parse({ text, argv }) {
     let found: z.infer<typeof Attempt> | undefined;
     const command = argv.join(" ").slice(0, 400);
+    const short = SHORT.find(([asked]) => asked.test(command))?.[1];
     for (const { line, text: content } of lines(text.slice(0, 20_000))) {
-      if (ANSWER.test(content.trim())) found = { line, command, answered: true };
+      if (ANSWER.test(content.trim()) || short?.test(content.trim()) === true) found = { line, command, answered: true };
       else if (found === undefined && /^(?:curl|wget)$/.test(argv[0] ?? "")) found = tookOf(line, content.trim(), command);
       if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false, ...present({ refusedBy: REFUSED.exec(content)?.[1] }) };
     }

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { isPromptLine, operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { ipCommand } from "./ip-command.ts";
 import { asString, jsonElements } from "./json.ts";
 import { combine, ranked } from "./parts.ts";
+import { present } from "./present.ts";
 
 /**
  * Linux bridges and their ports.
@@ -30,7 +32,11 @@ const Bridge = z.object({
   stp: z.boolean().optional(),
 });
 /** The ports of all bridges were listed: an interface that is not in `ports` is no port. */
-const Listing = z.object({ line: z.int() });
+const Listing = z.object({
+  line: z.int(),
+  /** Of this bridge alone. */
+  bridge: z.string().optional(),
+});
 const Bridges = z.object({ ports: z.array(Port), bridges: z.array(Bridge), listings: z.array(Listing) });
 type Port = z.infer<typeof Port>;
 type Bridge = z.infer<typeof Bridge>;
@@ -54,6 +60,8 @@ const BRCTL_MORE = /^([A-Za-z0-9_][^\s:]{0,30})$/;
 
 /** The kernel's own list of the ports of one bridge. */
 const BRIF = /^\/sys\/(?:class|devices\/virtual)\/net\/([\w.-]{1,15})\/brif\/?$/;
+/** `ip link show master cni0`: "5: veth05420679@if2: <…", with `-br` "veth05420679@if2  UP  …". */
+const OF_MASTER = /^(?:\d{1,9}: ([^\s:@]{1,31})(?:@[^\s:]{1,31})?: <|([^\s:@]{1,31})(?:@[^\s:]{1,31})?\s{1,20}[A-Z]{2,20}\s)/;
 const BRIF_LINK = /\s([\w.-]{1,15}) -> \S{1,300}$/;
 
 export const bridge = defineFact({
@@ -63,13 +71,16 @@ export const bridge = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] === "brctl") {
       if (argv[1] !== "show") return undefined;
-      return { format: "brctl", complete: argv.length === 2, scope: "brctl", rank: 1 };
+      return { format: "brctl", complete: argv.length === 2, scope: argv.length === 3 ? (argv[2] as string) : "brctl", rank: 1 };
     }
     if (argv[0] === "ls") {
       const folders = operands(argv);
       const name = BRIF.exec(folders[0] ?? "")?.[1];
       return name === undefined || folders.length > 1 ? undefined : { format: "brif", complete: false, scope: name, rank: 0 };
     }
+    const ip = ipCommand(argv);
+    if (ip?.object === "link" && !ip.json && ip.filters.length === 2 && ip.filters[0] === "master")
+      return { format: "master", complete: false, scope: ip.filters[1] as string, rank: 0 };
     // -n looks into another network namespace
     if (argv[0] !== "bridge" || argv.some((word) => /^--?n(?:etns)?$/.test(word))) return undefined;
     const words = operands(argv);
@@ -79,10 +90,15 @@ export const bridge = defineFact({
     return { format: json ? "json" : "text", complete: words.length <= 2, scope: "", rank: (json ? 3 : 2) + (details ? 2 : 0) };
   },
   schema: Bridges,
-  parse({ text, view, truncated }) {
+  parse({ text, view, truncated, pipe = "" }) {
     const unparsed = new UnparsedLines();
-    const whole = (): z.infer<typeof Listing>[] => (view.complete && truncated !== true && unparsed.count === 0 && text.trim() !== "" ? [{ line: 1 }] : []);
-    if (view.format === "brif") return unparsed.with({ ...readBrif(text, view.scope, unparsed), listings: [] });
+    const of = view.complete || view.scope === "brctl" || view.scope === "" ? undefined : view.scope;
+    const whole = (): z.infer<typeof Listing>[] =>
+      (view.complete || (of !== undefined && pipe === "")) && truncated !== true && unparsed.count === 0 && text.trim() !== ""
+        ? [{ line: 1, ...present({ bridge: of }) }]
+        : [];
+    if (view.format === "brif") return unparsed.with({ ...readBrif(text, view.scope, unparsed), listings: whole() });
+    if (view.format === "master") return unparsed.with({ ...readMaster(text, view.scope, unparsed), listings: whole() });
     const ports: Port[] = view.format === "json" ? readJson(text, unparsed) : view.format === "text" ? readText(text, unparsed) : [];
     if (view.format === "brctl") return unparsed.with({ ...readBrctl(text, unparsed), listings: whole() });
     const bridges = ports.map((port) => Object.assign({ line: port.line, bridge: port.bridge }, "text" in port ? { text: port.text } : {}));
@@ -112,6 +128,17 @@ function readBrif(text: string, name: string, unparsed: UnparsedLines): { ports:
     if (/^total \d/.test(content) || isPromptLine(content)) continue;
     if (found.every((word) => BRCTL_MORE.test(word))) ports.push(...found.map((word) => ({ line, bridge: name, interface: word })));
     else unparsed.add(line, content);
+  }
+  return { ports, bridges: ports.slice(0, 1).map(({ line }) => ({ line, bridge: name })) };
+}
+
+/** Links that were asked for by their bridge; what else is told of each stands on lines of its own, indented. */
+function readMaster(text: string, name: string, unparsed: UnparsedLines): { ports: Port[]; bridges: Bridge[] } {
+  const ports: Port[] = [];
+  for (const { line, text: content } of lines(text)) {
+    const found = OF_MASTER.exec(content);
+    if (found !== null) ports.push({ line, bridge: name, interface: (found[1] ?? found[2]) as string });
+    else if (!/^\s/.test(content) && !isPromptLine(content)) unparsed.add(line, content);
   }
   return { ports, bridges: ports.slice(0, 1).map(({ line }) => ({ line, bridge: name })) };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { asked } from "./command.ts";
+import { asked, isRefusal } from "./command.ts";
 import { toldByDate } from "./date-output.ts";
 import { firstIssue } from "./issue.ts";
 import { present } from "./present.ts";
@@ -143,9 +143,9 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     // who writes a capture by hand and ran a command twice need not say so
     const question = asked(command);
     const nth = (seen.get(question) ?? 0) + 1;
-    seen.set(question, nth);
     const sample = Math.min(2, output.sample ?? nth);
     const read = texts(output.file);
+    if (read === undefined || !isRefusal(read.text)) seen.set(question, nth);
     if (read === undefined) {
       lost.push({ command: sample === 2 ? `${command} (second sample)` : command, reason: `${JSON.stringify(output.file)} ${NOT_IN_CAPTURE}` });
       return [];

@@ -46,9 +46,9 @@ const CARD = /^(?:eth\d|en[opsxP]|em\d|p\d+p\d|ib[ps]?\d|wl|usb\d|bnet\d|nic\d|l
 /** Counters of drivers for packets that found no room in the receive ring: Intel, Mellanox, Broadcom, virtio, ENA, vmxnet3, gve, and the kernel's own names. */
 const RING =
   /^(?:rx_missed(?:_errors)?|rx_no_buffer(?:_count)?|rx_fifo_errors|rx_no_dma_resources|rx_out_of_buffer|rx_buff_alloc_err|rx_ring_full|rx_overruns?|rx_over_errors|rx_brb_discard|rx_prio\d_discards|rx_discards_phy|rx_drops|drv dropped rx total|rx_dropped_no_buff\w{0,8}|port\.rx_dropped|rx_no_desc)$/;
-/** The same of more drivers: ice; vmxnet3; tg3, bnx2 and bnxt; be2net; Solarflare; one queue of igb, i40e and virtio; stmmac; Cisco; Chelsio; Netvsc; QLogic. */
+/** The same of more drivers: ice; vmxnet3; tg3, bnx2 and bnxt; be2net; Solarflare; one queue of igb, i40e and virtio; stmmac; Cisco; Chelsio; Netvsc; QLogic; Google's gve. */
 const RING_OF_OTHERS =
-  /^(?:rx_dropped\.nic|pkts rx oob|rx buf alloc fail|(?:\[\d{1,3}\]: ?)?rx_discards|rxbds_empty|rx_drops_no_(?:pbuf|txpb|erx_descr|tpre_descr|skbs|frags)|(?:port_)?rx_nodesc_drops?(?:_cnt)?|rx_queue_\d{1,3}_drops|rx\d{1,3}_drops|(?:mmc_)?rx_fifo_?overflow|rx_overflow_cntr|rx_missed_cntr|rx_no_bufs|rx_ovflow\d|rx_no_memory|(?:\d{1,3}: )?no_buff_discards|rx_packet_buffer_drop|rx_buffer_overflow)$/;
+  /^(?:rx_dropped\.nic|pkts rx oob|rx buf alloc fail|(?:\[\d{1,3}\]: ?)?rx_discards|rxbds_empty|rx_drops_no_(?:pbuf|txpb|erx_descr|tpre_descr|skbs|frags)|(?:port_)?rx_nodesc_drops?(?:_cnt)?|rx_queue_\d{1,3}_drops|rx\d{1,3}_drops|(?:mmc_)?rx_fifo_?overflow|rx_overflow_cntr|rx_missed_cntr|rx_no_bufs|rx_ovflow\d|rx_no_memory|(?:\d{1,3}: )?no_buff_discards|rx_packet_buffer_drop|rx_buffer_overflow|rx_total_(?:discard_pkts|ring_discards)|rx_no_buffers_posted\[\d{1,3}\])$/;
 const STACK = { rxMissed: "ring", rxOverrun: "ring", rxDropped: "stack" } as const;
 
 export const cardDrops = defineDerivedFact<CardDrops>({

@@ -27,7 +27,7 @@ const Message = z.object({
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
 });
-/** Somebody switched the checksum offload of a tunnel off, and a request that got no answer before got one afterwards. */
+/** Somebody switched the checksum offload of a tunnel, or of the card below it, off, and a request that got no answer before got one afterwards. */
 const Trial = z.object({
   /** Of the change. */
   line: z.int(),
@@ -51,7 +51,8 @@ const MESSAGE = /UDP: bad checksum[.:] From \[?([0-9a-fA-F.:]{2,45}?)\]?:\d{1,5}
 
 /** The feature, and what switches it too. */
 const FEATURE = /^(?:tx|tx-checksumming|tx-checksum-ip-generic)$/;
-const TUNNEL = /^(?:flannel|vxlan|cilium_vxlan|antrea-tun)/;
+/** Ends of pods and bridges, whose packets a tunnel has still before it. */
+const OF_PODS = /^(?:veth|cali|lxc|eni[0-9a-f]|azv|cni|docker|br-|virbr|lo$)/;
 
 interface Sources {
   readonly "offload-change"?: { rows: readonly (Row & { interface: string; name: string; on: boolean })[] };
@@ -93,7 +94,7 @@ export const checksumError = defineDerivedFact<ChecksumErrors>({
 function trialsOf(sources: Sources): ChecksumErrors["trials"] {
   const attempts = sources.attempt?.rows ?? [];
   return (sources["offload-change"]?.rows ?? []).flatMap((change) => {
-    if (change.on || !FEATURE.test(change.name) || !TUNNEL.test(change.interface) || change.output === undefined) return [];
+    if (change.on || !FEATURE.test(change.name) || OF_PODS.test(change.interface) || change.output === undefined) return [];
     const at = change.output;
     const failed = attempts.filter((row) => !row.answered && (row.output ?? at) < at);
     const again = attempts.find((row) => row.answered && (row.output ?? at) > at && failed.some((other) => other.command === row.command));

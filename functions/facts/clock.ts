@@ -16,7 +16,7 @@ import { present } from "./present.ts";
 const Source = z.object({
   /** The line that says whether it is in step. */
   line: z.int(),
-  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd", "timesyncd", "vmware" (its tools in the guest; false where they leave the clock alone); "query" where a program only asked a server for the time. */
+  /** "kernel" (timedatectl and adjtimex read the kernel's flag), "chrony", "ntpd", "timesyncd", "talos", "vmware" (its tools in the guest; false where they leave the clock alone); "query" where a program only asked a server for the time. */
   source: z.string(),
   synchronized: z.boolean(),
   /** Seconds that the clock is away from the source's time, without a sign. */
@@ -91,6 +91,12 @@ const GUEST_TOOLS = /^(?:Enabled|Disabled)$/;
 const NO_DAEMON = /^(?:506 Cannot talk to daemon|ntpq: read: Connection refused|.*: timed out, nothing received|\*{3}Request timed out|Failed to .{1,200})$/;
 /** Chrony's reference for the machine's own clock. */
 const LOCAL = /^7F7F0101\b|^127\.127\.1\.1\b/;
+// talosctl get timestatus: "10.5.0.2   runtime     TimeStatus   node   4         true"
+const TALOS_STATUS = /^(?:\S{1,253}\s{1,40})?\S{1,40}\s{1,40}TimeStatus\s{1,40}node\s{1,40}\d{1,9}\s{1,40}(true|false)$/;
+// talosctl time: "10.5.0.2   time.cloudflare.com   2026-09-15 21:52:02.110433981 +0000 UTC   2026-09-15 21:52:02.120077 +0000 UTC"
+const MOMENT = String.raw`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,3})?)\d{0,9} \+0000 UTC`;
+const TALOS_TIME = new RegExp(String.raw`^(?:(\S{1,253})\s{1,40})?\S{1,253}\s{1,40}${MOMENT}\s{1,40}${MOMENT}$`);
+const TALOS_NODE = /^(\S{1,253})\s{1,40}(?=\S{1,253}\s{1,40}(?:\d{4}-\d\d-\d\d |TimeStatus\s))/gm;
 /** STA_UNSYNC of the kernel's clock. */
 const UNSYNCHRONIZED = 64;
 /** Seconds: the error that the kernel assumes grows up to this where nobody sets the clock. */
@@ -150,6 +156,10 @@ export const clock = defineFact({
     if (program === "adjtimex" && rest.every((word) => word === "-p" || word === "--print")) {
       return { format: "adjtimex", complete: true, scope: "adjtimex", rank: 1 };
     }
+    if (program === "talosctl" && (/^timestatus(?:es)?$/.test(afterGet(rest)) || rest.includes("time")))
+      return rest.includes("get")
+        ? { format: "talos", complete: true, scope: "talos", rank: 1 }
+        : { format: "talos", complete: false, scope: "query", rank: 0 };
     // it asks the kernel the same
     if (program === "ntptime" && words.length === 0) return { format: "ntptime", complete: true, scope: "ntptime", rank: 1 };
     return undefined;
@@ -160,6 +170,8 @@ export const clock = defineFact({
   parse({ text, view: { format }, truncated }) {
     const unparsed = new UnparsedLines();
     const value: Clock = { rows: [], services: [], servers: [] };
+    // which of several machines it is about, nobody can tell
+    if (format === "talos" && new Set([...text.matchAll(TALOS_NODE)].map(([, node]) => node)).size > 1) return unparsed.with(value);
     const fields = new Map<string, { line: number; value: string }>();
     const takes = READERS[format];
     for (const { line, text: raw } of lines(format === "metrics" ? metricsAs(text, (metric, all) => statusLine(metric, all, truncated === true)) : text)) {
@@ -214,7 +226,22 @@ const READERS: Readonly<Record<string, LineReader>> = {
   ntpq: fromNtpq,
   "tracking-csv": fromCsv,
   "sources-csv": fromCsv,
+  talos: fromTalos,
 };
+
+/** What `get` is asked for. */
+const afterGet = (words: readonly string[]): string => (words.includes("get") ? (words[words.indexOf("get") + 1] ?? "") : "");
+
+/** The other lines of Talos' tables are heads, or errors, which tell nothing of the clock. */
+function fromTalos(line: number, raw: string, value: Clock): boolean {
+  const synced = TALOS_STATUS.exec(raw.trim())?.[1];
+  if (synced !== undefined) value.rows.push({ line, source: "talos", synchronized: synced === "true" });
+  const [, , own, asked] = TALOS_TIME.exec(raw.trim()) ?? [];
+  const offset = own === undefined || asked === undefined ? Number.NaN : Math.abs(Date.parse(`${own}Z`) - Date.parse(`${asked}Z`)) / 1000;
+  // the way to the server and back is in it
+  if (!Number.isNaN(offset)) value.rows.push({ line, source: "query", synchronized: offset < 1, offset });
+  return true;
+}
 
 /** What else ntptime tells is of no use here. */
 function fromNtptime(line: number, raw: string, value: Clock): boolean {

@@ -158,7 +158,7 @@ export const clusterPod = defineFact({
         });
       } else if (!HEADER.test(content.trim()) && !isTableHeader(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
-    const listed = unparsed.count === 0 && rows.length > 0 ? listingOf(input) : [];
+    const listed = unparsed.count === 0 && rows.length > 0 ? listingOf(input, rows) : [];
     // of one node's pods all are of that node, whether or not the columns say so
     for (const row of rows) if (row.node === undefined) Object.assign(row, whoseOf(listed[0]?.node, names));
     return unparsed.with({ rows: input.truncated === true || list?.whole === false ? rows.map((row) => ({ ...row, cut: true })) : rows, listings: listed });
@@ -230,9 +230,17 @@ function ageOf(time: string | undefined, startedAt: number | undefined): number 
   return startedAt === undefined || Number.isNaN(made) ? undefined : Math.max(0, Math.round(startedAt - made));
 }
 
-/** Whether the command asks for every pod, of the cluster or of one node. */
-function listingOf({ argv, names, pipe, truncated }: Input): Listing[] {
-  if (!argv.includes("-A") || truncated === true || !showsAll(pipe ?? "") || argv.includes("-l")) return [];
+/** One grep for a name: "grep node-7", "grep -w 'node-7.example.org'". */
+const SEARCH = /^[ef]?grep(?: -[wFEi]{1,4}){0,3} ["']?([\w.-]{2,253})["']?$/;
+
+/** Whether the command asks for every pod, of the cluster or of one node; all rows of a table that was searched for the name of a node are those of the node. */
+function listingOf({ argv, names, pipe, truncated }: Input, rows: readonly Pod[] = []): Listing[] {
+  if (!argv.includes("-A") || truncated === true || argv.includes("-l")) return [];
+  const searched = SEARCH.exec(pipe ?? "")?.[1];
+  const alone = searched === undefined || argv.some((word) => word.startsWith("--field-selector")) ? undefined : rows[0]?.node;
+  if (alone?.includes(searched as string) === true && rows.every((row) => row.node === alone))
+    return [{ line: 1, node: alone, ...present({ own: isOwn(names, alone) }) }];
+  if (!showsAll(pipe ?? "")) return [];
   const selector = argv.find((word) => word.startsWith("--field-selector"));
   if (selector === undefined) return [{ line: 1 }];
   const node = /^--field-selector=spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector)?.[1];

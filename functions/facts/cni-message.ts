@@ -41,6 +41,7 @@ const AGENT_DOWN: readonly (readonly [RegExp, string])[] = [
   [/127\.0\.0\.1:6784.{0,120}connection refused/, "weave"],
   // the shim asks the daemon; without that, a client of the API whose file the removal took away
   [/multus\/multus\.sock\b.{0,80}(?:no such file|connection refused)|multus\.kubeconfig: no such file/, "multus"],
+  [/kube-ovn-daemon\.sock.{0,80}(?:no such file|connection refused)/, "kube-ovn"],
   [/antrea\/cni\.sock.{0,80}(?:no such file|connection refused)/, "antrea"],
 ];
 

@@ -135,6 +135,7 @@ interface Sources {
   readonly "daemon-set"?: {
     rows: readonly (Row & { name: string; desired: number; ready: number; selector: string })[];
     listings: readonly Row[];
+    system: readonly Row[];
   };
 }
 
@@ -246,13 +247,15 @@ function listedOf(cluster: Sources["cluster-pod"]): Listed {
 
 /** The same of `kubectl get daemonsets -A`: an agent that is ready on every node is on this one, and one without a DaemonSet is nowhere. k3s has flannel in itself, and kube-proxy. */
 function everywhereOf(found: Sources["daemon-set"]): Listed {
-  const { rows = [], listings = [] } = found ?? {};
+  const { rows = [], listings = [], system = [] } = found ?? {};
+  // the others' may be in namespaces of their own
+  const listingOf = (cni: string): Row | undefined => listings[0] ?? (cni === "weave" ? system[0] : undefined);
   const agents = rows
     .filter(({ desired, ready, selector }) => desired > 0 && ready === desired && /^(?:<none>|kubernetes\.io\/os=linux)$/.test(selector))
     .flatMap((row) => podAgents({ ...placed(row), name: `${row.name}-aaaaa` }).map((agent) => ({ ...agent, command: row.name })));
   const isTraced = (cni: string): boolean => rows.some(({ name }) => (TRACES[cni] ?? new RegExp(cni)).test(name));
   const proxied = rows.some(({ name }) => name === "kube-proxy");
-  return { agents, proof: (cni) => (agents.length > 0 && !isTraced(cni) && (cni !== "flannel" || proxied) ? listings[0] : undefined) };
+  return { agents, proof: (cni) => (agents.length > 0 && !isTraced(cni) && (cni !== "flannel" || proxied) ? listingOf(cni) : undefined) };
 }
 
 function configsOf(found: CniConfig | undefined): Cni["configs"] {

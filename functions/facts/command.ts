@@ -143,8 +143,15 @@ const typed = (command: string): string => {
   return REMARKED.test(bare) ? bare.replace(MOMENT, "") : bare;
 };
 
-/** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` asks what `nstat -az` asks. */
-export const asked = (command: string): string => behindRemarks(words(typed(command))).join(" ");
+/** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` and `sudo nstat -az` ask what `nstat -az` asks. */
+export const asked = (command: string): string => {
+  const rest = behindRemarks(words(typed(command)));
+  return rest.slice(rest[0] === "sudo" && rest[1]?.startsWith("-") === false ? 1 : 0).join(" ");
+};
+
+/** True of what a program says that may not look: people ask again as root then, and the second answer is the first one. */
+export const isRefusal = (text: string): boolean => text.length <= 400 && REFUSAL.test(text);
+const REFUSAL = /permission denied|operation not permitted|must be (?:run as )?(?:root|superuser)/i;
 
 /** An option that nstat does not have: what it prints is what grew since a run of the same line that only noted the numbers. */
 export const SINCE_NOTED = "--since-noted";
@@ -297,9 +304,9 @@ export function searchOf(command: string | readonly string[]): string | undefine
 
 const LIKE_GREP = /^(?:sed -n(?: -e)? (?=.{1,202}p$)|[gm]?awk )\/([^/\\]{1,200})\/(?:p| ?\{ ?print(?: \$0)? ?\})?$/;
 
-/** True of a pipe (its words, behind the first `|`) in which no line is lost or moved: `jq . | less`, `tee pods.json`. */
+/** True of a pipe (its words, behind the first `|`) in which no line is lost or moved: `jq . | less`, `jq -c '.[]'`, `tee pods.json`. */
 export const keepsLines = (pipe: string): boolean => HARMLESS.test(pipe);
-const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t))+$/;
+const HARMLESS = /^(?:(?:^| \| )(?:jq(?: -[cCMSrj]{1,5}| --tab)*(?: \.(?:\[\])?)?|json_pp|python3? -m json\.tool|cat|less|more|tee [^|;&]{1,200}|column -t))+$/;
 
 /** Pipes behind which the lines do not stand in the order in which they were printed. */
 const ORDERING = new Set(["sort", "tac", "shuf"]);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { namedWords } from "./kubectl-command.ts";
 import { isPrompt } from "./paste.ts";
@@ -17,8 +18,13 @@ const DaemonSet = z.object({
   /** "<none>", "kubernetes.io/os=linux". */
   selector: z.string(),
 });
-/** `listings`: all DaemonSets of all namespaces were listed, beginning with this line. */
-const DaemonSets = z.object({ rows: z.array(DaemonSet), listings: z.array(z.object({ line: z.int() })) });
+const DaemonSets = z.object({
+  rows: z.array(DaemonSet),
+  /** All DaemonSets of all namespaces were listed, beginning with this line. */
+  listings: z.array(z.object({ line: z.int() })),
+  /** All of the namespace kube-system. */
+  system: z.array(z.object({ line: z.int() })),
+});
 
 const ROW =
   /^(?:[a-z0-9-]{1,63}\s{1,80})?([a-z0-9][a-z0-9.-]{0,252})\s{1,80}(\d{1,5})\s{1,20}\d{1,5}\s{1,20}(\d{1,5})\s{1,20}\d{1,5}\s{1,20}\d{1,5}\s{1,20}(\S{1,200})\s{1,80}[\ddhmsy]{1,16}(?:\s|$)/;
@@ -31,11 +37,12 @@ export const daemonSet = defineFact({
   recognize(argv): View | undefined {
     if (argv[0] !== "kubectl" || argv[1] !== "get" || !/^(?:ds|daemonsets?(?:\.apps)?)$/.test(namedWords(argv)[0] ?? "")) return undefined;
     const formatted = argv.some((word, at) => word === "-o" && argv[at + 1] !== "wide");
-    const all = argv.includes("-A") && !argv.some((word) => word === "-l" || word.startsWith("--field-selector"));
-    return formatted ? undefined : { format: "table", complete: all, scope: argv.slice(2).join(" ").slice(0, 200), rank: 1 };
+    const chosen = argv.some((word) => word === "-l" || word.startsWith("--field-selector")) || namedWords(argv).length > 1;
+    const format = !chosen && optionValue(argv, "-n") === "kube-system" ? "system" : "table";
+    return formatted ? undefined : { format, complete: argv.includes("-A") && !chosen, scope: argv.slice(2).join(" ").slice(0, 200), rank: 1 };
   },
   schema: DaemonSets,
-  parse({ text, view, pipe }) {
+  parse({ text, view, truncated, pipe }) {
     const unparsed = new UnparsedLines();
     const rows: z.infer<typeof DaemonSet>[] = [];
     for (const { line, text: content } of lines(text)) {
@@ -43,7 +50,7 @@ export const daemonSet = defineFact({
       if (name !== undefined) rows.push({ line, name, desired: Number(desired), ready: Number(ready), selector });
       else if (!HEADER.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
     }
-    const whole = view.complete && unparsed.count === 0 && (pipe ?? "") === "";
-    return unparsed.with({ rows, listings: whole ? rows.slice(0, 1).map(({ line }) => ({ line })) : [] });
+    const first = unparsed.count === 0 && truncated !== true && (pipe ?? "") === "" ? rows.slice(0, 1).map(({ line }) => ({ line })) : [];
+    return unparsed.with({ rows, listings: view.complete ? first : [], system: view.format === "system" ? first : [] });
   },
 });

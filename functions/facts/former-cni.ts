@@ -95,7 +95,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
   optional: ["route", "address", "bridge", "link", "agent-log", "socket", "cluster-pod"],
   inPart: ["socket", "cluster-pod"],
   schema: FormerCni,
-  derive(values: Sources) {
+  derive(values: Sources, read) {
     const { agents = [], absent = [], devices = [] } = values.cni ?? {};
     // k3s may have been told to leave flannel out, for another CNI, which may be down just now
     const inUse = devices.some((row) => row.cni === "flannel") || (values.link?.rows ?? []).some((row) => row.interface === "cni0");
@@ -113,7 +113,7 @@ export const formerCni = defineDerivedFact<FormerCni>({
       !row.prefix.endsWith("/0") &&
       (tunl(row) || gone.some((d) => d.interface === row.interface));
     const live = main.filter((row) => devices.some((d) => d.interface === row.interface && running.has(d.cni)));
-    const bridges = idleBridges(values, isGone)
+    const bridges = idleBridges(values, isGone, read.has("link"))
       .flatMap(({ row, prefix }) => {
         const met = live.filter((way) => touches(way.prefix, prefix));
         return met.length === 0 ? [] : [{ row: { ...row, takes: met.some((way) => longer(prefix, way.prefix)) }, met }];
@@ -151,15 +151,15 @@ const bridgeAddresses = (values: Sources): (Address & Row)[] =>
   (values.address?.rows ?? []).filter((row) => row.family === "ipv4" && row.prefixLength !== undefined && row.prefixLength < 32);
 
 /** Bridges that a CNI made which does not run, or that no CNI which runs has a use for. cni0 is that of many plugins: the configuration must name none of them. */
-function idleBridges(values: Sources, isGone: (cni: string) => boolean): { row: Row & z.infer<typeof Bridge>; prefix: string }[] {
+function idleBridges(values: Sources, isGone: (cni: string) => boolean, allLinks: boolean): { row: Row & z.infer<typeof Bridge>; prefix: string }[] {
   const { agents = [], configs = [] } = values.cni ?? {};
   const plain =
     !agents.some((row) => /^(?:flannel|kindnet|kube-router)$/.test(row.cni)) && !configs.some((row) => row.order === 1 && /^(?:bridge|flannel)$/.test(row.cni));
   const isIdle = (name: string): boolean =>
     (name === "cni0" && plain && isGone("flannel")) || (name === "kube-bridge" && isGone("kube-router")) || (name === "weave" && isGone("weave"));
-  return bridgeAddresses(values)
-    .filter((row) => isIdle(row.interface) && !hasPort(row.interface, values))
-    .map((row) => ({ row: bridgeOf(row), prefix: prefixOf(row) }));
+  // the list of links told whose ports there are; where nobody listed the addresses, the kernel's routes tell them
+  const addresses: readonly (Bridged & Row)[] = values.address === undefined && allLinks ? bridgeRoutes(values) : bridgeAddresses(values);
+  return addresses.filter((row) => isIdle(row.interface) && !hasPort(row.interface, values)).map((row) => ({ row: bridgeOf(row), prefix: prefixOf(row) }));
 }
 
 /** Where nobody listed the addresses: the routes that the kernel makes of them, `10.244.3.0/24 dev cni0 proto kernel scope link src 10.244.3.1`. */

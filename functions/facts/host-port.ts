@@ -11,17 +11,20 @@ import type { Route } from "./route.ts";
 
 /**
  * A port of the host that leads to a pod, as writers other than portmap's chains CNI-HOSTPORT-DNAT and CNI-DN-… have it: portmap's backend for nftables (the
- * table cni_hostport), CRI-O and the old kubenet (KUBE-HOSTPORTS).
+ * table cni_hostport), CRI-O and the old kubenet (KUBE-HOSTPORTS), and beside the cluster podman (netavark) and Docker.
  *
  *     tcp dport 8443 dnat to 10.244.3.61:443 comment "cba06b57…"
  *     -A KUBE-HOSTPORTS -p tcp -m comment --comment "web-1_shop hostport 8443" -m tcp --dport 8443 -j KUBE-HP-IJHALPHTORMHHPPK
  *     -A KUBE-HP-IJHALPHTORMHHPPK -p tcp -m comment --comment "web-1_shop hostport 8443" -m tcp -j DNAT --to-destination 10.85.0.9:443
+ *     -A NETAVARK-DN-1D8721804F16F -p tcp -m tcp --dport 3001 -j DNAT --to-destination 10.88.0.20:3001
+ *     -A DOCKER ! -i docker0 -p tcp -m tcp --dport 18968 -j DNAT --to-destination 172.17.0.17:18968
  */
 const HostPort = z.object({
   /** Of the rule that translates. */
   line: z.int(),
+  writer: z.enum(["portmap", "kubenet", "netavark", "docker"]),
   family: z.enum(["ipv4", "ipv6"]),
-  /** Where it stands: "cni_hostport" of nftables, or the chain. */
+  /** Where it stands: "cni_hostport" or "netavark" of nftables, or the chain. */
   place: z.string(),
   protocol: z.string(),
   port: z.int(),
@@ -66,7 +69,7 @@ export const hostPort = defineDerivedFact<HostPorts>({
   inPart: ["route", "cluster-pod"],
   schema: HostPorts,
   derive({ iptables, nft, route, "cluster-pod": pods }: Sources, whole) {
-    const rows = [...ofKubenet(iptables), ...ofNftables(nft)].slice(0, MAX_ROWS);
+    const rows = [...ofKubenet(iptables), ...ofEngines(iptables), ...ofNftables(nft), ...ofStrays(nft)].slice(0, MAX_ROWS);
     const plugins = (iptables?.rows ?? []).filter((row) => row.chain.startsWith("CNI-DN-") && row.target === "DNAT");
     const addresses = [...rows.map((row) => row.address), ...plugins.flatMap((row) => ENDPOINT.exec(row.toDestination ?? "")?.[1] ?? [])];
     const mapped = new Set(addresses.slice(0, MAX_ROWS));
@@ -118,19 +121,73 @@ function ofKubenet(iptables: Iptables | undefined): HostPorts["rows"] {
     const { packetsDelta } = rule;
     const hostAddress = jump.destination?.replace(/\/(?:32|128)$/, "");
     return [
-      { ...placed(rule), family, place: rule.chain, protocol, port, address, to: rule.toDestination, position, ...present({ hostAddress, packetsDelta }) },
+      {
+        ...placed(rule),
+        writer: "kubenet" as const,
+        family,
+        place: rule.chain,
+        protocol,
+        port,
+        address,
+        to: rule.toDestination,
+        position,
+        ...present({ hostAddress, packetsDelta }),
+      },
     ];
+  });
+}
+
+/** Engines that keep all ports of a network in one chain. */
+const ENGINES: readonly (readonly [RegExp, "netavark" | "docker"])[] = [
+  [/^NETAVARK-DN-/, "netavark"],
+  [/^DOCKER$/, "docker"],
+];
+
+function ofEngines(iptables: Iptables | undefined): HostPorts["rows"] {
+  return (iptables?.rows ?? []).flatMap((rule: Iptables["rows"][number] & Row) => {
+    const writer = rule.target === "DNAT" ? ENGINES.find(([chain]) => chain.test(rule.chain))?.[1] : undefined;
+    const [, address] = ENDPOINT.exec(rule.toDestination ?? "") ?? [];
+    const port = Number(rule.destinationPort);
+    // what comes from one address or another is sent elsewhere on purpose
+    if (writer === undefined || rule.toDestination === undefined || address === undefined || !Number.isInteger(port) || rule.source !== undefined) return [];
+    const { family, chain: place, protocol, position, packetsDelta, toDestination: to } = rule;
+    const hostAddress = rule.destination?.replace(/\/(?:32|128)$/, "");
+    return [{ ...placed(rule), writer, family, place, protocol, port, address, to, position, ...present({ hostAddress, packetsDelta }) }];
   });
 }
 
 function ofNftables(nft: Nft | undefined): HostPorts["rows"] {
   return (nft?.rows ?? []).flatMap((row: Nft["rows"][number] & Row) => {
-    if (row.table !== "cni_hostport" || !row.chain.endsWith("hostports")) return [];
-    const [, hostAddress, protocol, port, to] = MAPPED.exec(row.spec) ?? [];
-    const [, address] = ENDPOINT.exec(to ?? "") ?? [];
-    if (protocol === undefined || to === undefined || address === undefined) return [];
-    const family = row.family === "ip6" ? ("ipv6" as const) : ("ipv4" as const);
+    const portmap = row.table === "cni_hostport" && row.chain.endsWith("hostports");
+    if (!portmap && !(row.table === "netavark" && NETWORK.test(row.chain))) return [];
     const { packetsDelta, position } = row;
-    return [{ ...placed(row), family, place: "cni_hostport", protocol, port: Number(port), address, to, position, ...present({ hostAddress, packetsDelta }) }];
+    return mappedBy(row.spec, row.family === "ip6").map((found) => ({
+      ...placed(row),
+      writer: portmap ? ("portmap" as const) : ("netavark" as const),
+      place: row.table,
+      position,
+      ...found,
+      ...present({ packetsDelta }),
+    }));
   });
+}
+
+/** netavark's chain for the ports of a network. */
+const NETWORK = /^nv_\w{1,60}_dnat$/;
+
+/** `nft list ruleset | grep "dport 3001"` tells of netavark by the marks that it sets in front. */
+function ofStrays(nft: Nft | undefined): HostPorts["rows"] {
+  const strays = nft?.strays ?? [];
+  if (!strays.some(({ target = "" }) => target === "NETAVARK-HOSTPORT-SETMARK" || NETWORK.test(target))) return [];
+  return strays.flatMap((row: NonNullable<Nft["strays"]>[number] & Row, position) =>
+    mappedBy(row.spec, false).map((found) => ({ ...placed(row), writer: "netavark" as const, place: "netavark", position, ...found })),
+  );
+}
+
+function mappedBy(spec: string, ipv6: boolean): Pick<HostPorts["rows"][number], "family" | "protocol" | "port" | "address" | "to" | "hostAddress">[] {
+  const [, hostAddress, protocol, port, to] = MAPPED.exec(spec) ?? [];
+  const [, address] = ENDPOINT.exec(to ?? "") ?? [];
+  if (protocol === undefined || to === undefined || address === undefined) return [];
+  const family = ipv6 || address.includes(":") ? ("ipv6" as const) : ("ipv4" as const);
+  return [{ family, protocol, port: Number(port), address, to, ...present({ hostAddress }) }];
 }

@@ -52,6 +52,7 @@ import { lsof } from "./lsof.ts";
 import { manualRestart } from "./manual-restart.ts";
 import { module } from "./module.ts";
 import { neighbor } from "./neighbor.ts";
+import { neighborRemoval } from "./neighbor-removal.ts";
 import { neighborStats } from "./neighbor-stats.ts";
 import { networkManager } from "./network-manager.ts";
 import { networkd } from "./networkd.ts";
@@ -143,6 +144,7 @@ export const facts: readonly AnyFact[] = [
   manualRestart,
   module,
   neighbor,
+  neighborRemoval,
   neighborStats,
   networkd,
   networkManager,

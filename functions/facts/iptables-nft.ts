@@ -4,8 +4,13 @@ import type { Family } from "./iptables-row.ts";
 export const TABLES: ReadonlySet<string> = new Set(["raw", "mangle", "nat", "filter", "security"]);
 export const BASES: ReadonlySet<string> = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);
 const TABLE = /^table (ip6?) (\S{1,64}) \{(?: # handle \d{1,15})?$/;
-/** Chains that only table filter has, so that the line of the table is not missed where a search left them alone (`grep -A5 'chain KUBE-FIREWALL'`). */
-const OF_FILTER: ReadonlySet<string> = new Set(["KUBE-FIREWALL", "KUBE-FORWARD", "CILIUM_FORWARD"]);
+/** Chains that only one table has, so that its line is not missed where a search left them alone (`grep -A5 'chain KUBE-FIREWALL'`, `grep 'dport 8443' -B7`). */
+const LONE: readonly (readonly [RegExp, string])[] = [
+  [/^(?:KUBE-FIREWALL|KUBE-FORWARD|CILIUM_FORWARD)$/, "filter"],
+  [/^CNI-(?:HOSTPORT-[A-Z]{1,16}|DN-[0-9a-f]{1,40})$/, "nat"],
+];
+/** What grep prints between two places. */
+const BREAK = "--";
 const CHAIN = /^chain (\S{1,64}) \{(?: # handle \d{1,15})?$/;
 const HOOK = /^type (?:filter|nat|route) hook [a-z]{1,16} priority [^;]{1,64};(?: policy ([a-z]{1,16});)?$/;
 /** What people write between the rules; an `nft` that does not know an extension of iptables prints it as `# xt_comment`, and the rule goes on behind it. */
@@ -33,14 +38,18 @@ export function asSaved(text: string, family: Family): string {
   for (const [index, raw] of lines.entries()) {
     const line = raw.trim();
     if (line === "") continue;
-    if (table === undefined) {
+    if (table?.alone === true && line === BREAK) {
+      saved[index] = "COMMIT";
+      [table, chain] = [undefined, undefined];
+    } else if (table === undefined) {
       const [, found, name = ""] = TABLE.exec(line) ?? [];
       const [, lone = ""] = wanted === "ip" && !inTable ? (CHAIN.exec(line) ?? []) : [];
       inTable ||= line.startsWith("table ");
-      if (OF_FILTER.has(lone)) {
+      const [, of] = LONE.find(([pattern]) => pattern.test(lone)) ?? [];
+      if (of !== undefined) {
         table = { line: index, own: true, alone: true };
         chain = lone;
-        saved[index] = "*filter";
+        saved[index] = `*${of}`;
       }
       if (found !== wanted || !TABLES.has(name)) continue;
       table = { line: index, own: true };

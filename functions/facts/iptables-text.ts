@@ -573,16 +573,18 @@ const MASQUERADE = new RegExp(`${COUNTERS}(?:MASQUERADE|SNAT)\\s`);
 const TRANSLATION = new RegExp(`${COUNTERS}DNAT\\s`);
 const HOST_PORT_MARK = new RegExp(`${COUNTERS}CNI-HOSTPORT-SETMARK\\s`);
 const HOST_PORT_JUMP = new RegExp(`${COUNTERS}CNI-DN-[0-9a-f]{1,40}\\s`);
+/** A published port: Docker leaves out what comes from its own bridge. */
+const PUBLISHED = new RegExp(`${COUNTERS}DNAT\\s{1,9}\\w{1,9}\\s{1,9}--\\s{1,9}!(?:docker0|br-[0-9a-f]{12})\\s`);
 const POD_JUMP = new RegExp(`${COUNTERS}KUBE-POD-FW-\\w{1,40}\\s`);
 const KUBELET_DROP = /\/\* (?:kubernetes firewall for dropping marked packets|block incoming localnet connections) \*\//;
 
 /**
  * A grep leaves the rules of a listing without the head of their chain. What leads to a chain of the portmap plugin stands in one chain only, so does what
- * masquerades, and what kubelet drops; what kube-router has for a pod stands in two or three alike, of which the one for forwarding is named.
+ * masquerades, what Docker publishes, and what kubelet drops; what kube-router has for a pod stands in two or three alike, of which the one for forwarding is named.
  */
 export function orphanChain(text: string, table: string | undefined): string | undefined {
   if (HOST_PORT_JUMP.test(text)) return "CNI-HOSTPORT-DNAT";
-  if (table === "nat") return MASQUERADE.test(text) ? "POSTROUTING" : undefined;
+  if (table === "nat") return MASQUERADE.test(text) ? "POSTROUTING" : PUBLISHED.test(text) ? "DOCKER" : undefined;
   if (POD_JUMP.test(text)) return "KUBE-ROUTER-FORWARD";
   return KUBELET_DROP.test(text) ? "KUBE-FIREWALL" : undefined;
 }

@@ -47,6 +47,8 @@ const DESCRIPTOR = /\s(\d{1,9})[urwW-]?\s{1,12}(?:sock|IPv[46])\s/;
 /** `… | awk '{print $10}' | sort | uniq -c`: "3911 (CLOSE_WAIT)", and what else stood in that column. */
 const COUNTED_STATE = /^(\d{1,9}) \(?([A-Z][A-Z\d_]{2,15})\)?$/;
 const COUNTED_OTHER = /^\d{1,9}(?: \S{1,300})?$/;
+/** `lsof -nPi | grep CLOSE_WAIT | awk '{print $1, $2}' | sort | uniq -c`: "3911 java 3121". */
+const COUNTED_PROGRAM = /^(\d{1,9}) ([A-Za-z][^\s:>]{0,63})(?: (\d{1,10}))?$/;
 const MAX_HOLDERS = 10_000;
 /** More connections than this prove nothing more. */
 const MAX_CONNECTIONS = 10_000;
@@ -69,8 +71,14 @@ export const lsof = defineFact({
     // asked for all files, lsof names those of a program once for each of its threads
     const counted = isLineCount(pipe) && /CLOSE_WAIT/i.test(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
     const counting = countsEqual(pipe) && argv.some((word) => /^-[nPa]{0,3}[ip]/.test(word));
+    const closeWaitOnly = counting && /CLOSE_WAIT/i.test(`${pipe} ${argv.join(" ")}`);
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
+      const [, held, holding = "", id = "0"] = (closeWaitOnly ? COUNTED_PROGRAM.exec(content) : null) ?? [];
+      if (held !== undefined) {
+        holders.set(`${id} ${holding}`, { line, program: holding, pid: Number(id), named: Number(held), closeWait: Number(held), detached: 0 });
+        continue;
+      }
       if (counting && COUNTED_OTHER.test(content)) {
         const [, count, state] = COUNTED_STATE.exec(content) ?? [];
         if (state === "CLOSE_WAIT") holders.set("", { line, program: "", pid: 0, named: Number(count), closeWait: Number(count), detached: 0 });

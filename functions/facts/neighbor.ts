@@ -34,6 +34,8 @@ const Neighbors = z.object({
   rows: z.array(Neighbor),
   /** Entries of addresses that went to and fro between two hardware addresses, in listings one behind the other. */
   turns: z.array(Neighbor).optional(),
+  /** Entries of later listings that have another hardware address than in the first. */
+  changed: z.array(Neighbor).optional(),
 });
 export type Neighbor = z.infer<typeof Neighbor>;
 type Entry = Omit<Neighbor, "line">;
@@ -91,9 +93,21 @@ export const neighbor = defineFact({
     }
     return unparsed.with({ rows });
   },
-  merge: (parts) => ({ ...mergeFamilies(parts), ...(parts.length > 3 ? turnsOf(parts.map((part) => part.value.rows)) : {}) }),
+  merge(parts) {
+    const merged = mergeFamilies(parts);
+    const later = parts.filter((part) => part.sample > 1).flatMap((part) => part.value.rows);
+    return { ...merged, ...(parts.length > 3 ? turnsOf(parts.map((part) => part.value.rows)) : {}), ...changedOf(merged.rows, later) };
+  },
   whole: wholeFamilies,
 });
+
+const keyOf = ({ address, interface: name }: Neighbor): string => `${address} ${name}`;
+
+function changedOf(rows: readonly Neighbor[], later: readonly Neighbor[]): { changed?: Neighbor[] } {
+  const known = new Map(later.length === 0 ? [] : rows.map((row) => [keyOf(row), row.mac]));
+  const changed = later.filter((row) => row.mac !== undefined && (known.get(keyOf(row)) ?? row.mac) !== row.mac);
+  return changed.length === 0 ? {} : { changed: changed.slice(0, MAX_TURNS) };
+}
 
 /** Of routers that share an address (VRRP, HSRP): beside it they answer with their own. */
 const SHARED = /^00:00:(?:5e:00:|0c:07:ac|0c:9f:f)/;
@@ -104,7 +118,6 @@ const SHARED = /^00:00:(?:5e:00:|0c:07:ac|0c:9f:f)/;
  */
 function turnsOf(listings: readonly (readonly Neighbor[])[]): { turns?: Neighbor[] } {
   const known = new Map<string, Neighbor[]>();
-  const keyOf = ({ address, interface: name }: Neighbor): string => `${address} ${name}`;
   for (const listing of listings)
     for (const [key, [row, ...others]] of Map.groupBy(listing, keyOf)) {
       const before = known.get(key) ?? [];

@@ -98,8 +98,22 @@ export const memberText = (text: string): string =>
     .trim()
     .slice(0, 400);
 
-export const Nft = z.object({ tables: z.array(NftTable), chains: z.array(NftChain), rows: z.array(NftRow), sets: z.array(NftSet) });
+/**
+ * A rule that somebody searched for in the whole ruleset (`nft list ruleset | grep "dport 3001"`): which chain it stands in, the search did not show.
+ *
+ *     tcp dport 3001 dnat ip to 10.88.0.20:3001
+ */
+const NftStray = z.object({ line: z.int(), spec: z.string(), target: z.string().optional() });
+
+export const Nft = z.object({
+  tables: z.array(NftTable),
+  chains: z.array(NftChain),
+  rows: z.array(NftRow),
+  sets: z.array(NftSet),
+  strays: z.array(NftStray).optional(),
+});
 export type Nft = z.infer<typeof Nft>;
 export type NftChain = z.infer<typeof NftChain>;
 export type NftRow = z.infer<typeof NftRow>;
 export type NftSet = z.infer<typeof NftSet>;
+export type NftStray = z.infer<typeof NftStray>;

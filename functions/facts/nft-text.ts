@@ -1,5 +1,5 @@
 import { COLORS, ESCAPE, type UnparsedLines } from "./fact.ts";
-import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftChain, type NftFamily, type NftRow, type NftSet } from "./nft-row.ts";
+import { isFamily, isVerdict, MAX_MEMBERS, memberText, type Nft, type NftChain, type NftFamily, type NftRow, type NftSet, type NftStray } from "./nft-row.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
 
@@ -10,6 +10,8 @@ const HOOK =
   /^type (filter|nat|route) hook ([a-z]{1,16})(?: devices? (?:= )?(\{[^}]{1,4096}\}|"?[^\s;"]{1,64}"?))? priority ([^;]{1,64});(?: policy ([a-z]{1,16});)?$/;
 /** What stands in a set besides its elements. */
 const SET_LINE = /^(?:type|typeof|flags|timeout|gc-interval|size|policy|auto-merge|comment|counter|quota|limit|last|ct count|expires)(?:[ ;].*)?$/;
+/** What `grep -B` shows of the chains around, and prints between two places. */
+const AROUND = /^(?:--|\}|chain \S{1,128} \{(?: # handle \d{1,15})?)$/;
 const TABLE_LINE = /^(?:comment "|flags )/;
 const CHAIN_LINE = /^(?:comment "[^"]{0,256}"|flags [a-z]{1,16};?)$/;
 /** iptables-nft puts such a remark above each of its tables; other lines with # are remarks of people. */
@@ -36,10 +38,11 @@ type Block =
 
 /**
  * Reads `nft list …` as text: blocks in braces, one rule a line (or more, if it holds a set that is broken over lines). A chain is complete if its brace
- * is closed and each of its lines was read. `rules`: the command shows the rules of the chains that it shows.
+ * is closed and each of its lines was read. `rules`: the command shows the rules of the chains that it shows; `searched`: what stands around them may be gone.
  */
-export function readText(text: string, elements: boolean, rules: boolean, unparsed: UnparsedLines): Nft {
+export function readText(text: string, elements: boolean, rules: boolean, searched: boolean, unparsed: UnparsedLines): Nft {
   const result: Nft = { tables: [], chains: [], rows: [], sets: [] };
+  const strays: NftStray[] = [];
   let place: Place | undefined;
   const blocks: Block[] = [];
   /** A rule whose set is not closed yet. */
@@ -88,7 +91,7 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
   }
   if (open !== undefined) unparsed.add(open.line, open.parts.join(" "));
   if (blocks.length > 0) unparsed.add(last, "a block is not closed: the output was cut");
-  return result;
+  return strays.length === 0 ? result : { ...result, strays };
 
   function openTable(line: number, content: string): void {
     const head = OPENING.exec(content)?.[1];
@@ -98,7 +101,14 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
       result.tables.push({ line, family, name: bare(name) });
       // `nft list tables` names them only.
       if (head !== undefined) blocks.push({ kind: "table" });
-    } else if (!REMARK.test(content)) unparsed.add(line, content);
+    } else if (!REMARK.test(content)) addStray(line, content);
+  }
+
+  function addStray(line: number, content: string): void {
+    if (searched && AROUND.test(content)) return;
+    const rule = searched && scan(content, newScan()).depth === 0 ? ruleOf(content) : undefined;
+    if (rule === undefined) unparsed.add(line, content);
+    else strays.push({ line, spec: rule.spec, ...present({ target: rule.target }) });
   }
 
   function openBlock(line: number, content: string): void {
@@ -128,7 +138,7 @@ export function readText(text: string, elements: boolean, rules: boolean, unpars
 
   function close(line: number): void {
     const block = blocks.pop();
-    if (block === undefined) unparsed.add(line, "}");
+    if (block === undefined) addStray(line, "}");
     else if (block.kind === "chain") block.chain.complete = rules && !block.broken;
     else if (block.kind === "set" && elements) {
       block.set.elements = block.elements;

@@ -11,6 +11,8 @@ import { growth, samples } from "./sampled.ts";
 const OPTIONS = new Set(
   "--json --handle --numeric --numeric-priority --numeric-protocol --numeric-time --stateless --terse --service --guid --reversedns --echo".split(" "),
 );
+/** What shows rules without the chain they stand in. */
+const SEARCHED = /^[ef]?grep /;
 /** What `nft list` shows with rules or sets in it. */
 const NOUNS = new Set("ruleset tables table chains chain sets set maps map meters meter".split(" "));
 
@@ -51,14 +53,16 @@ export const nft = defineFact<Nft>({
     return { format: json ? "json" : "text", complete: everything && !terse, scope: everything ? "" : words.join(" "), rank };
   },
   schema: Nft,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, pipe }) {
     const unparsed = new UnparsedLines();
     const found = listing(argv);
     const elements = !(found?.terse ?? false);
     // `list chains` shows hooks without rules; a filter behind the whole ruleset may have taken some
     const filtered = found?.words.length === 1 && found.words[0] === "ruleset" && elements && !view.complete;
     const rules = /^(?:ruleset|tables?|chain)$/.test(found?.words[0] ?? "") && !filtered;
-    return unparsed.with(view.format === "json" ? readJson(text, elements, rules, unparsed) : readText(inWords(text), elements, rules, unparsed));
+    return unparsed.with(
+      view.format === "json" ? readJson(text, elements, rules, unparsed) : readText(inWords(text), elements, rules, SEARCHED.test(pipe ?? ""), unparsed),
+    );
   },
   merge,
 });
@@ -75,6 +79,7 @@ function merge(parts: readonly Part<Nft>[]): Nft {
     }
   }
   const all = best.map((part) => part.value);
+  const strays = all.flatMap((value) => value.strays ?? []);
   // what a chain is complete of are the rules that were taken
   const complete = new Set<string>();
   for (const part of best) {
@@ -103,6 +108,7 @@ function merge(parts: readonly Part<Nft>[]): Nft {
       all.flatMap(({ sets }) => sets),
       (set) => `${set.kind} ${chainKey(set.family, set.table, set.name)}`,
     ),
+    ...(strays.length === 0 ? {} : { strays }),
   };
 }
 

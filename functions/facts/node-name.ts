@@ -88,6 +88,9 @@ function addressesElsewhere(capture: Capture, names: readonly string[]): Readonl
 const ANYWHERE =
   /^(?:kubectl|oc|k3s|rke2|k0s|microk8s(?:\.kubectl)?|helm|calicoctl|cilium|hubble|etcdctl|aws|az|gcloud|curl|wget|ping6?|arping|arp-scan|tcpdump|traceroute|tracepath|mtr|nc|dig|nslookup|host)$/;
 
+/** True of a command whose answer is the cluster's or the network's: the prompt before it need not be the node's. */
+export const asksAnywhere = (command: string): boolean => ANYWHERE.test(commandLine(command).argv[0] ?? "");
+
 /**
  * Which outputs of a capture, by index, are of a neighbour of its node: asked through ssh or a debug pod on a machine whose name differs from the node's in numbers
  * alone, or at an address that a list of nodes has for another one, in a capture that has the node's own outputs as well. Without these the node may go by another name there.

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { isPromptLine } from "./command.ts";
+import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { isOwn } from "./node-name.ts";
 import { present } from "./present.ts";
 
 /**
@@ -42,7 +43,14 @@ const MACHINE = /^(?:x86_64|i[3-6]86|amd64|aarch64\w*|arm\w{1,12}|ppc64\w*|s390x
 const PROC_VERSION = /^Linux version (\d[!-~]{1,100}) [^#]{0,1000}(#\d.*)$/;
 //          Kernel: Linux 4.19.0-27-amd64   among other fields of the same form
 const FIELD = /^[A-Z][A-Za-z /-]{1,40}: (.{0,400})$/;
-const KERNEL_FIELD = /^Kernel: Linux (\d[!-~]{1,100})$/;
+/** The same field as forms for reports ask for it: "- Kernel (e.g. `uname -a`): Linux node1 6.1.0-18-amd64 #1 SMP …", "* **Kernel version**: 5.4.0-42-generic", "- OS: RHEL 8.1, Kernel: 4.18.0-147.el8". */
+export const KERNEL_FIELD =
+  /^[ \t]{0,40}(?:[-*+•] {1,3})?(?:[A-Z][\w ]{0,30}: {1,3}[^:`]{1,60}, {0,3})?(?:\*\*|__)?(?:Linux )?[Kk]ernel(?:[ -][Vv]ersion| release)?(?:\*\*|__)?(?: {0,2}\([^()]{1,60}\))?(?:\*\*|__)?:(?:\*\*|__)? {1,4}[`"']?(?:Linux (?:[A-Za-z][\w.-]{0,252} )?)?(\d{1,2}\.\d{1,3}[.-]\d[\w.+~-]{0,80})[`"']?(?:\s.{0,300})?$/;
+
+// kubectl get nodes -o wide:  node7   Ready   <none>   23d   v1.18.1   10.20.0.7   <none>   Red Hat Enterprise Linux 8.1   4.18.0-147.el8.x86_64   docker://19.3.8
+const NODE_ROW = /^\s{0,8}(\S{1,253})\s.{1,600}\s(\d{1,2}\.\d{1,3}[.-]\d[\w.+~-]{0,80})\s{1,40}[a-z-]{1,20}:\/\/\S{1,60}\s{0,40}$/;
+// kubectl describe node:  "Name:  node7", and below "  Kernel Version:  4.18.0-147.el8.x86_64"
+const DESCRIBED = /^(?:Name:\s{1,80}(\S{1,253})|\s{1,8}Kernel Version:\s{1,80}(\d[!-~]{1,100}))$/;
 
 export const os = defineFact({
   id: "os",
@@ -57,6 +65,13 @@ export const os = defineFact({
       return /[ra]/.test(letters(argv)) ? { format: "uname", complete: true, scope: "kernel", rank: letters(argv).includes("a") ? 3 : 1 } : undefined;
     }
     if (argv[0] === "hostnamectl" && /^(?:status)?$/.test(argv.slice(1).join(" "))) return { format: "hostnamectl", complete: true, scope: "kernel", rank: 0 };
+    // the cluster's list has it, too
+    if (
+      argv[0] === "kubectl" &&
+      /^nodes(?:\/.{1,253})?$/.test(argv[2] ?? "") &&
+      (argv[1] === "describe" || (argv[1] === "get" && optionValue(argv, "-o") === "wide"))
+    )
+      return { format: "nodes", complete: false, scope: "kernel", rank: 0 };
     if (argv[0] !== "cat") return undefined;
     const files = argv.slice(1);
     if (files.length === 1 && files[0] === "/proc/version") return { format: "proc-version", complete: true, scope: "kernel", rank: 2 };
@@ -65,8 +80,9 @@ export const os = defineFact({
     return { format: "os-release", complete: whole, scope: whole ? "release" : files.join(" ").slice(0, 200), rank: whole ? 1 : 0 };
   },
   schema: Os,
-  parse({ text, argv, view }) {
+  parse({ text, argv, view, names }) {
     const unparsed = new UnparsedLines();
+    if (view.format === "nodes") return unparsed.with({ releases: [], kernels: ofNodes(text, names) });
     if (view.format === "os-release") return unparsed.with({ releases: releaseOf(text, unparsed), kernels: [] });
     const kernels: Kernel[] = [];
     for (const { line, text: content } of lines(text)) {
@@ -74,7 +90,7 @@ export const os = defineFact({
         view.format === "uname"
           ? unameOf(content.trimStart(), letters(argv))
           : view.format === "hostnamectl"
-            ? hostnamectlOf(content.trim())
+            ? hostnamectlOf(content)
             : procVersionOf(content.trimStart());
       if (found !== undefined) kernels.push({ line, ...found });
       else if (!isPromptLine(content) && !(view.format === "hostnamectl" && FIELD.test(content.trim()))) unparsed.add(line, content);
@@ -97,6 +113,20 @@ function releaseOf(text: string, unparsed: UnparsedLines): Release[] {
   const of = (name: string): string | undefined => values.get(name)?.value || undefined;
   const names = present({ versionId: of("VERSION_ID"), name: of("NAME"), prettyName: of("PRETTY_NAME") });
   return [{ line: place.line, id: (of("ID") ?? "linux").toLowerCase(), ...names }];
+}
+
+/** The kernel of this node; where nobody knows what it is called, the one that all nodes of the list have. */
+function ofNodes(text: string, names: readonly string[] | undefined): Kernel[] {
+  let described = "";
+  const found = [...lines(text)].flatMap(({ line, text: content }) => {
+    const [, called, told] = content.length > 900 ? [] : (DESCRIBED.exec(content) ?? []);
+    if (called !== undefined) described = called;
+    const [, name, release] = told === undefined ? (NODE_ROW.exec(content.slice(0, 900)) ?? []) : [told, described, told];
+    return name === undefined || release === undefined ? [] : [{ line, name, release }];
+  });
+  const own = found.filter(({ name }) => isOwn(names, name) === true);
+  const alike = new Set(found.map(({ release }) => release)).size === 1 ? found : [];
+  return (own.length > 0 ? own : alike).slice(0, 1).map(({ line, release }) => ({ line, release }));
 }
 
 /** The fields of uname that are asked for, one letter each. */

@@ -103,6 +103,8 @@ export function inRange(known: Range | undefined, asked: string): Answer {
 /** Stand for interfaces whose name is not known: one behind which pods are, and the one of the default route. */
 export const SOME_POD = "?pod";
 export const SOME_UPLINK = "?uplink";
+/** The latter, with the name that it most likely has. */
+export const someUplink = (name: string | undefined): string => (name === undefined ? SOME_UPLINK : `${SOME_UPLINK} ${name}`);
 /** What is surely not: the first no interface with pods, the second no interface with the default route. */
 const NO_POD =
   /^(?:lo|docker0|br-[0-9a-f]{1,12}|virbr|lxdbr|tailscale|wg|tun\d|eth|en[opsx]|bond|team|wl|kube-ipvs0|nodelocaldns|dummy|flannel|vxlan|cilium_|tunl0)/;
@@ -115,7 +117,8 @@ export function isInterface(name: string | undefined, asked: string, wildcard: "
     if (asked === wildcard) return true;
     return !(name === SOME_POD ? NO_POD : NO_UPLINK).test(asked) && `the rule asks for the interface ${asked}`;
   }
-  return asked.endsWith(wildcard) ? name.startsWith(asked.slice(0, -1)) : name === asked;
+  const known = name.startsWith(`${SOME_UPLINK} `) ? name.slice(SOME_UPLINK.length + 1) : name;
+  return asked.endsWith(wildcard) ? known.startsWith(asked.slice(0, -1)) : known === asked;
 }
 
 /** Is a packet's source port in a list (see {@link inPorts})? Where it is not known, a program chose it, or the tunnel did: then it is none of the ports below 1024, which servers have. */

@@ -1,7 +1,7 @@
 import type { Row } from "./fact.ts";
 import { addressFamily, type Family } from "./ip-address.ts";
 import { overlap, rangeOf } from "./ip-range.ts";
-import { type Packet, SOME_POD, SOME_UPLINK } from "./packet-path-packet.ts";
+import { type Packet, SOME_POD, SOME_UPLINK, someUplink } from "./packet-path-packet.ts";
 
 /** What probes are made of: rows of link, address, route and fdb, as far as they are needed. */
 export interface NodeView {
@@ -69,6 +69,9 @@ const LIBVIRT_BRIDGE = /^virbr\d{1,4}$/;
 const LXD_BRIDGE = /^(?:lxdbr|incusbr|lxcbr)\d{1,4}$/;
 /** Tunnels between nodes whose packets go through FORWARD. Cilium's do not: eBPF takes them. */
 const POD_OVERLAY = /^(?:flannel(?:-v6)?\.\d{1,8}|flannel\d|flannel-wg(?:-v6)?|vxlan(?:-v6)?\.calico|tunl0|wireguard\.cali)$/;
+/** Network cards, and bonds of them; and tunnels that may be the way out instead. */
+const CARD = /^(?:eth\d|en[opsx]\w|em\d|p\d{1,3}p\d|bond\d|team\d|br-ex$)/;
+const VPN = /^(?:wg|tun|tap|tailscale|zt|ppp|nebula|wt)\d/;
 /** Ports that belong to virtual machines or containers. */
 const GUEST_PORT = /^(?:vnet\d|tap|veth|fwpr|macvtap|vif\d)/;
 
@@ -188,7 +191,7 @@ export function probesOf(view: NodeView, pods: readonly PodInterface[]): Probe[]
       const source = addressesBehind(view, family, pod.interface);
       if (family === "ipv6" && source === undefined) continue;
       // a node that shows its routes and has no default one does not reach the outside
-      const way = uplink ?? (view.routes.length === 0 ? SOME_UPLINK : undefined);
+      const way = uplink ?? (view.routes.length === 0 ? someUplink(onlyCard(view, family)) : undefined);
       if (way !== undefined && way !== pod.interface) probes.push(...toOutside(family, pod, wayBack(view, family, pod.interface), source, way));
       if (pod.network === "kubernetes" && !pod.interface.startsWith("lxc")) probes.push(...betweenNodes(view, family, pod, source, uplink));
     }
@@ -202,6 +205,19 @@ export function probesOf(view: NodeView, pods: readonly PodInterface[]): Probe[]
 function uplinkOf(view: NodeView, family: Family): string | undefined {
   const defaults = view.routes.filter((route) => route.family === family && route.table === "main" && route.type === "unicast" && route.prefix.endsWith("/0"));
   return defaults.sort((a, b) => (a.metric ?? 0) - (b.metric ?? 0))[0]?.interface;
+}
+
+/** The one network card with an address, where all interfaces were listed: `lo` is among them. */
+function onlyCard({ links, addresses }: NodeView, family: Family): string | undefined {
+  const names = new Set([...links, ...addresses].map((row) => row.interface));
+  if (!names.has("lo") || [...names].some((name) => VPN.test(name))) return undefined;
+  const cards = [...names].filter((name) => {
+    const link = links.find((row) => row.interface === name);
+    if (!CARD.test(name) || link?.up === false || link?.master !== undefined) return false;
+    const own = addresses.filter((row) => row.interface === name && row.family === family);
+    return addresses.length === 0 || own.some((row) => row.scope !== "link" && !/^fe[89ab]/.test(row.address));
+  });
+  return cards.length === 1 ? cards[0] : undefined;
 }
 
 /** What is known of the addresses behind an interface: one of them, or their prefix. */

@@ -109,6 +109,8 @@ const COUNTED = /^(?:(\d{1,9})\s+"?([A-Z][A-Z\d_-]{3,15})"?|([A-Z][A-Z\d_-]{3,15
 const PROGRAM = /^(\d{1,10})\/(\S.{0,200})$/;
 // "   6214 20114/java", "991 users:((\"celery\",pid=1,fd=7))", "    412 10.0.0.9:443"
 const COUNTED_BY = /^(\d{1,9})\s+(\S.{0,200})$/;
+/** `awk '{n[$6" "$7]++} END {…}'` counts as `uniq -c` does. */
+const COUNTS_IN_AWK = /(?:^|\| )g?awk [^|]{1,300}?(?:\+\+|\+= ?1)/;
 /** The one filter of ss whose output is complete in its own way. */
 const CLOSE_WAIT = "state close-wait";
 /** A search, or a filter of ss, that shows every socket with this local port: `| grep ':53 '`, `sport = :53`. */
@@ -169,7 +171,10 @@ export const socket = defineFact({
     const only = protocols.length === 1 ? protocols[0] : undefined;
     // `ss state close-wait` leaves the column out
     const state = argv.includes("state") ? askedState(argv[argv.indexOf("state") + 1] ?? "") : undefined;
+    const tallied = countsEqual(pipe) || COUNTS_IN_AWK.test(pipe);
     const counts: Sockets["counts"] = [];
+    // by what they were counted by: the same again is a later count of it
+    const tallies = new Map<string, Tally>();
     let other = false;
     for (const { line, text: raw } of lines(text)) {
       const content = raw.trim();
@@ -190,10 +195,14 @@ export const socket = defineFact({
         counts.push({ line, state: beside, count: Number(counted[1] ?? counted[4]) });
         continue;
       }
-      const by = named === undefined ? null : COUNTED_BY.exec(content);
-      if (named !== undefined && by !== null) {
-        const process = PROGRAM.exec(by[2] as string)?.[2] ?? QUOTED.exec(by[2] as string)?.[1];
-        counts.push(present({ line, state: named, count: Number(by[1]), process }));
+      const by = tallied ? tallyOf(words, line) : undefined;
+      if (by !== undefined) {
+        tallies.set(by.by, by);
+        continue;
+      }
+      const alone = named === undefined ? null : COUNTED_BY.exec(content);
+      if (named !== undefined && alone !== null) {
+        tallies.set(alone[2] as string, { line, state: named, count: Number(alone[1]), by: alone[2] as string });
         continue;
       }
       const row =
@@ -214,6 +223,7 @@ export const socket = defineFact({
       } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !NETSTAT_TITLE.test(content) && !PROC_HEADER.test(content) && !isPrompt(raw))
         unparsed.add(line, raw);
     }
+    counts.push(...summedUp(tallies.values()));
     const port = / port=(\d+)$/.exec(view.scope)?.[1];
     const none = port === undefined || truncated === true || unparsed.count > 0;
     const about = { line: 1, listening: true, connected: false, closeWait: false, port: Number(port) };
@@ -222,6 +232,36 @@ export const socket = defineFact({
   merge: mergeSockets,
   whole: (parts) => ["tcp", "udp"].every((protocol) => shownBy(parts).some((row) => row.protocol === protocol && row.listening)),
 });
+
+/** How many sockets of one state one program, one peer or the like has. */
+interface Tally {
+  readonly line: number;
+  readonly state: string;
+  readonly count: number;
+  /** What stands beside the number: "CLOSE_WAIT 20114/java", "10.0.0.9:443". */
+  readonly by: string;
+}
+
+/** `27614 CLOSE_WAIT 20114/java`, `ESTAB 10.0.0.9:443 12`: the number first or last, and one state among the other words. */
+function tallyOf(words: readonly string[], line: number): Tally | undefined {
+  const [number = "", rest] = /^\d{1,9}$/.test(words[0] ?? "") ? [words[0], words.slice(1)] : [words.at(-1), words.slice(0, -1)];
+  const [state, ...more] = rest.flatMap((word) => stateOf(word) ?? []);
+  if (state === undefined || more.length > 0 || !/^\d{1,9}$/.test(number)) return undefined;
+  return { line, state, count: Number(number), by: rest.join(" ") };
+}
+
+/** One number for each program; of those in use, and where no program is named, one for all: a program has many peers. */
+function summedUp(tallies: Iterable<Tally>): Sockets["counts"] {
+  const sums = new Map<string, Sockets["counts"][number]>();
+  for (const { line, state, count, by } of tallies) {
+    const process = state === "ESTAB" ? undefined : (/(?:^|\s)\d{1,10}\/(\S.{0,200})$/.exec(by)?.[1] ?? QUOTED.exec(by)?.[1]);
+    const key = `${state} ${process ?? ""}`;
+    const sum = sums.get(key);
+    if (sum === undefined) sums.set(key, present({ line, state, count, process }));
+    else sum.count += count;
+  }
+  return [...sums.values()];
+}
 
 /** A search for one state in a file that is named after what lists sockets: somebody kept a listing, and counts in it. */
 function ofSaved(argv: readonly string[]): View | undefined {

@@ -41,9 +41,15 @@ const TO_DECIMAL = /strtonum\( ?["']?0x["']? ?\$i ?\)/;
 
 /** A script in wide use, which prints a table with a heading. */
 const SCRIPT = /^(?:.{0,400}\/)?softnet(?:_?stat)?\.sh$/;
-/** Its columns: "cpu total dropped squeezed collision rps flow_limit". */
-const HEADING = /^cpu total dropped squeezed collision(?: rps)?(?: flow_limit(?:_count)?)?$/i;
-const TABLE_ROW = /^\d{1,5}(?: \d{1,10}){4,6}$/;
+/** Its columns; others who print the file as a table name some of them otherwise: "cpu processed dropped time_squeeze". */
+const COLUMNS = "cpu total dropped squeezed collision rps flow_limit".split(" ");
+const NAMES = {
+  processed: /^(?:total|processed|packets)$/,
+  dropped: /^drop(?:s|ped)?$/,
+  timeSqueeze: /^(?:time_?)?squeezed?$/,
+  flowLimit: /^flow_?limit(?:_count)?$/,
+};
+const TABLE_ROW = /^\d{1,5}(?: \d{1,10}){2,11}$/;
 
 export const softnet = defineFact({
   id: "softnet",
@@ -85,14 +91,17 @@ export const softnet = defineFact({
     const tables: Cpu[][] = [];
     let rows: Cpu[] = [];
     let labelled = false;
+    let names: readonly string[] = COLUMNS;
     for (const { line, text: content } of lines(metrics ? metricsAs(text, cpuLine) : text)) {
       const words = content.trim().split(/\s+/, 24);
+      const heading = columns ? headingOf(words) : undefined;
+      names = heading ?? names;
       if ((columns ? TABLE_ROW : decimal ? DECIMAL_ROW : ROW).test(words.join(" "))) {
         const all = words.map((word) => Number.parseInt(word, columns || decimal ? 10 : 16));
-        const numbers = columns ? all.slice(1) : all;
-        const [processed = 0, dropped = 0, timeSqueeze = 0] = numbers;
-        const flowLimit = numbers[columns ? 5 : 10];
-        const told = columns ? all[0] : numbers[12];
+        const of = (counter: keyof typeof NAMES, at: number): number | undefined => all[columns ? names.findIndex((name) => NAMES[counter].test(name)) : at];
+        const [processed = 0, dropped = 0, timeSqueeze = 0] = [of("processed", 0), of("dropped", 1), of("timeSqueeze", 2)];
+        const flowLimit = of("flowLimit", 10);
+        const told = all[columns ? 0 : 12];
         if (rows.length === 0 || (told !== undefined && told <= (rows.at(-1) as Cpu).cpu)) {
           rows = [];
           tables.push(rows);
@@ -100,7 +109,7 @@ export const softnet = defineFact({
         rows.push({ line, cpu: told ?? rows.length, processed, dropped, timeSqueeze, ...present({ flowLimit }) });
       } else {
         if (!metrics) rows = [];
-        if (!isTimeLine(content) && !isPrompt(content) && !(columns && HEADING.test(words.join(" ")))) {
+        if (!isTimeLine(content) && !isPrompt(content) && heading === undefined) {
           if (tables.length === 1 && LABEL.test(content)) labelled = true;
           unparsed.add(line, content);
         }
@@ -113,6 +122,12 @@ export const softnet = defineFact({
   },
   merge: mergeCpus,
 });
+
+/** The names of a table's columns, if this is a heading. */
+function headingOf(words: readonly string[]): string[] | undefined {
+  const names = words.map((word) => word.toLowerCase());
+  return names[0] === "cpu" && names.some((name) => NAMES.dropped.test(name)) ? names : undefined;
+}
 
 /** Between two tables: whose the next one is, `### node-b`; what tells of time names nobody. */
 const LABEL = /^(?!.*(?:\d:\d\d|\d ?(?:s|secs?|seconds?|m|mins?|minutes?)\b|\b(?:later|after|again|sample|second|run|sleep|now|then)\b)).*[A-Za-z]{2}/i;

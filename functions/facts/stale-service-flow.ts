@@ -129,16 +129,37 @@ function listedServices(list: ClusterService | undefined, flows: readonly Conntr
   for (const row of list?.addresses ?? []) add(`${row.address}:${row.port}`, row);
   for (const row of list?.nodePorts ?? []) add(`node port:${row.port}`, row);
   const [[, only] = []] = endpoints;
-  if (services.size === 0 && endpoints.size === 1 && only?.every(({ more }) => more !== true) === true)
-    for (const key of answeredBy(only, flows)) services.set(key, { endpoints: new Set(only.map(({ address }) => address)), rows: only });
+  if (services.size === 0 && endpoints.size === 1 && only !== undefined && areAll(only, 0)) {
+    const answered = answeredBy(only, flows);
+    const keys = answered.length === 0 && only.every(({ name }) => DNS.test(name)) ? dnsIn(flows) : answered;
+    for (const key of keys) services.set(key, { endpoints: new Set(only.map(({ address }) => address)), rows: only });
+  }
   return services;
 }
 
-/** A table shows three endpoints, each port of each address as one; where as many are left out as the addresses that were listed have further ports, there is no other address. */
+/**
+ * A table shows three endpoints, each port of each address as one, port by port; where as many are left out as the addresses that were listed have further ports, there is
+ * no other address. Where the first address comes again, all of them were listed.
+ */
 const areAll = (rows: ClusterService["endpoints"], ports: number): boolean => {
-  const addresses = new Set(rows.map(({ address }) => address));
-  return rows.every(({ more, total }) => more !== true || total === ports * addresses.size);
+  const { size } = new Set(rows.map(({ address }) => address));
+  const comesAgain = size > 1 && rows.length > size;
+  return rows.every(({ more, total = 0 }) => more !== true || total === ports * size || (comesAgain && total % size === 0));
 };
+
+/** What the service of the cluster's DNS is called. */
+const DNS = /^(?:kube-dns|coredns|rke2-coredns-rke2-coredns|dns-default)$/;
+
+/** Its address, by custom the tenth of the range: "address:port" of the tracked flows, if they lead to one such. */
+function dnsIn(flows: readonly ConntrackEntry[]): string[] {
+  const asked = flows.filter(
+    ({ protocol, destination, destinationPort, replySource }) =>
+      protocol === "udp" && destinationPort === 53 && destination !== replySource && /(?:\.10|::a)$/.test(destination),
+  );
+  const keys = new Set(asked.map(({ destination }) => `${destination}:53`));
+  // who answered there is none of those that were listed: then that address is another service's
+  return keys.size === 1 && asked.every(({ unreplied }) => unreplied) ? [...keys] : [];
+}
 
 /** Where only the endpoints of one service were listed, its address is the one to which they, and nobody else, answer: "address:port" of the tracked flows. */
 function answeredBy(endpoints: readonly { readonly address: string }[], flows: readonly ConntrackEntry[]): string[] {

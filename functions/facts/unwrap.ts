@@ -1,7 +1,7 @@
 import type { UnparsedLine } from "./fact.ts";
 
 /** No window is narrower, and nobody wraps shorter lines. */
-const NARROWEST = 60;
+export const NARROWEST = 60;
 /** Wrapping is a person's doing, who does not paste more than this. */
 const LONGEST = 300_000;
 

@@ -114,7 +114,7 @@ export const vtep = defineDerivedFact<Vteps>({
       const double = row.mac !== undefined && row.mac === tables.links.get(row.interface)?.mac;
       if (names.has(row.interface) && (row.state === "PERMANENT" || unknown || double) && !row.proxy) add(row, row.interface, row.address, undefined);
     }
-    markShared(result.rows);
+    markShared(result.rows, whole.has("route"));
     return result;
   },
   // of the forwarding database only the entries of these devices are asked for: `bridge fdb show dev flannel.1` is all of it
@@ -227,11 +227,20 @@ function devicesOf({ link, route, neighbor, fdb }: Sources): Set<string> {
   return names;
 }
 
-/** Two gateways of one device and family with one MAC: the forwarding database holds one node per MAC. */
-function markShared(rows: Vtep[]): void {
+/**
+ * Two gateways of one device and family with one MAC: the forwarding database holds one node per MAC. Where the routes of the device were listed, one to which none leads
+ * is what was left of a range that the node had before.
+ */
+function markShared(rows: Vtep[], allRoutes: boolean): void {
   const first = new Map<string, Vtep>();
+  const routed = Map.groupBy(
+    rows.filter((row) => row.prefix !== undefined),
+    (row) => row.interface,
+  );
   for (const row of rows) {
     if (row.mac === undefined || row.state !== "PERMANENT") continue;
+    const routes = routed.get(row.interface)?.length ?? 0;
+    if (row.prefix === undefined && (routes >= 2 || (routes === 1 && allRoutes))) continue;
     const key = `${row.interface} ${row.mac} ${row.gateway.includes(":")}`;
     const other = first.get(key);
     if (other === undefined) first.set(key, row);

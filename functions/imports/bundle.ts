@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
-import { asked, commandLine } from "../facts/command.ts";
+import { asked, commandLine, isRefusal } from "../facts/command.ts";
 import { commandsOf } from "../facts/command-list.ts";
 import { commandsOfTurn } from "../facts/command-loop.ts";
 import { toldByDate } from "../facts/date-output.ts";
@@ -113,6 +113,9 @@ export const isKnown = (command: string): boolean => [...commandsOf(command), ..
 /** True of such a command, and of any that was run in a pod. */
 export const isCommand = (text: string): boolean => isKnown(text) || commandLine(text).foreign;
 
+/** `iptables-save | grep 8905` */
+const RULES_SOUGHT = /^(?:sudo )?(?:ip6?tables|nft)\b.{0,200}\|\s{0,4}[ef]?grep /;
+
 /**
  * A capture of a draft, secrets blacked out: people share what their tools gather. `fallback` names the node where nothing else does; `secrets`: expressions besides
  * the usual ones.
@@ -124,7 +127,8 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
     // the same command again is the second sample of its counters
     const question = asked(command);
     const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
-    seen.set(question, sample);
+    // rules that were not there when somebody first searched for them have no counters
+    if (!isRefusal(text) && !(text.trim() === "" && RULES_SOUGHT.test(question))) seen.set(question, sample);
     const cleaned = withoutSecrets(withoutHostPrefix(command, text), secrets);
     const cleanedErrors = withoutSecrets(stderr, secrets);
     redacted += cleaned.redacted + cleanedErrors.redacted;

@@ -1,4 +1,5 @@
 import { commandLine } from "../facts/command.ts";
+import { asksAnywhere } from "../facts/node-name.ts";
 import { readersOf } from "../facts/shared-text.ts";
 import { isKnown } from "./bundle.ts";
 
@@ -112,7 +113,8 @@ export function byMachine<T extends Output>(outputs: readonly T[]): readonly { r
   // what was asked of other machines from one without a name, and of that one as well
   const asked = asking(unnamed);
   const here = known.every(({ command }) => ofRemote(command) !== undefined) && known.some(asked);
-  const main = here ? undefined : known[0]?.machine?.name;
+  // kubectl may run on a machine of which nothing else is told
+  const main = here ? undefined : (known.find(({ command }) => !asksAnywhere(command)) ?? known[0])?.machine?.name;
   const seen = asking([...unnamed, ...known.filter(({ machine }) => machine?.name === main)]);
   const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen(output);
   const again = known.filter(repeated);

@@ -1,6 +1,7 @@
 import { asksNetwork, commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
 import { commandsOf } from "../facts/command-list.ts";
 import { tellsTime } from "../facts/date-output.ts";
+import { asksAnywhere } from "../facts/node-name.ts";
 import { printsNothing } from "../facts/several-commands.ts";
 import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isCommand, isKnown } from "./bundle.ts";
@@ -69,8 +70,7 @@ const NODE = /(?:\bdebug\s+(?:-\S+\s+)*nodes?\/|\bdebugging pod \S+ with contain
 export function namedOutputs(blocks: Blocks, meant: string | undefined): Named {
   const reader = new Reader(blocks, meant);
   for (let i = 0; i < blocks.lines.length; i++) reader.read(i);
-  reader.close(blocks.lines.length);
-  return reader;
+  return reader.finish();
 }
 
 /** "# Pod to pod traffic"; "# Inside the pod" is a label all the same. */
@@ -87,6 +87,12 @@ class Reader implements Named {
   private readonly paired: ReadonlyMap<number, string>;
   private open: (Omit<NamedOutput, "to"> & { readonly asked?: boolean }) | undefined;
   private machine: Machine | undefined;
+  /** The first machine in a prompt at which only others were asked: through kubectl, or in a pod. */
+  private asker: string | undefined;
+  /** By prompt that names no host, the machine that it was last seen on; none of a pod's. */
+  private readonly prompts = new Map<string, Machine | undefined>();
+  /** Where the last command was typed in a pod: its prompt. */
+  private podPrompt: string | undefined;
   /** The machine that the last `hostname` told. */
   private told: Machine | undefined;
   /** The block whose first line is a command without a prompt: further ones have none either. */
@@ -144,8 +150,10 @@ class Reader implements Named {
     const { lines, block, edges } = this.blocks;
     // a heading or a prompt right above
     const above = this.open !== undefined && this.isBlank(this.open.from - 1, i) ? this.open.command : undefined;
-    if (above === undefined) this.close(i);
-    const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i));
+    const farther = this.overWords(i);
+    if (farther !== undefined) this.open = undefined;
+    else if (above === undefined) this.close(i);
+    const command = above ?? announcedBy(lines.slice(Math.max(0, i - 3), i), firstOf(lines, block, i)) ?? farther;
     if (command !== undefined) this.open = { command: this.inside(command), from: edges.has(i) ? i + 2 : i + 1, machine: ofRemote(command) ?? this.machine };
   }
 
@@ -170,8 +178,9 @@ class Reader implements Named {
     if (asked && this.open?.command === typed && this.isBlank(this.open.from - 1, i)) this.open = undefined;
     this.close(i);
     const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
-    this.target ??= host;
-    if (host !== undefined) this.machine = ofPrompt(host);
+    if (asked) this.at(host, (prompt?.[0] ?? line.trimStart().split(" ", 1)[0] ?? "").trim());
+    if (host !== undefined && (this.machine?.pod === true || asksAnywhere(typed))) this.asker ??= host;
+    else this.target ??= host;
     const shown = asked ? IN_PROMPT.exec(line.slice(0, 200))?.[1] : undefined;
     if (shown !== undefined) this.folder = shown.startsWith("/") ? shown : undefined;
     const { folder } = this;
@@ -187,6 +196,27 @@ class Reader implements Named {
       const command = shell === "node" ? this.inside(where) : inShell(where, shell);
       this.open = { command, from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
     }
+  }
+
+  /** Behind which prompt a command stands: who looked into a pod, and goes on behind the prompt from before, has left it. */
+  private at(host: string | undefined, prompt: string): void {
+    const left = this.podPrompt !== undefined && this.podPrompt !== prompt && this.prompts.has(prompt);
+    if (host !== undefined) this.machine = ofPrompt(host);
+    else if (this.machine?.pod === true && left) this.machine = this.prompts.get(prompt);
+    const inPod = this.machine?.pod === true;
+    if (host === undefined && !inPod) this.prompts.set(prompt, this.machine);
+    this.podPrompt = inPod ? prompt : undefined;
+  }
+
+  /** The heading above the words in front of the block at this index, if the block holds what it asks for: `dmesg | tail`, "During the load test:", block. */
+  private overWords(i: number): string | undefined {
+    const { lines, block } = this.blocks;
+    if (this.open === undefined || this.open.asked === true || i - this.open.from > 8) return undefined;
+    const { from, command } = this.open;
+    const isWords = (line: string, at: number): boolean => block[from - 1 + at] === 0 && shownBy(line) === undefined;
+    if (!lines.slice(from - 1, i).every(isWords)) return undefined;
+    const shown = shownBy(firstOf(lines, block, i));
+    return shown !== undefined && programOf(shown) === programOf(command) ? command : undefined;
   }
 
   /** True if between a command and the line at this index stands nothing, or only that its output follows. */
@@ -213,6 +243,13 @@ class Reader implements Named {
     this.commands.add(i);
     if (this.open?.from === i + 1) this.open = { ...this.open, from: i + 2 };
     else this.close(i);
+  }
+
+  /** Nothing follows the lines that were read. */
+  finish(): Named {
+    this.close(this.blocks.lines.length);
+    this.target ??= this.asker;
+    return this;
   }
 
   private habitual(line: string): string | undefined {
@@ -254,7 +291,7 @@ class Reader implements Named {
     const { lines, block } = this.blocks;
     const isPrompt = (i: number): boolean => block[i] === block[end] && (isPromptLine(lines[i] ?? "") || PROMPT.test(lines[i] ?? ""));
     return (
-      (searchOf(command) !== undefined || FILE_SEARCH.test(command) || SOME_ROUTES.test(command) || OF_CGROUP.test(command)) &&
+      (searchOf(command) !== undefined || FILE_SEARCH.test(command) || SOME_ROUTES.test(command) || OF_CGROUP.test(command) || FORGOTTEN.test(command)) &&
       isPrompt(end) &&
       (!isPrompt(end - 2) || !isPrompt(end + 1))
     );
@@ -271,6 +308,9 @@ const SOME_ROUTES = /^(?:sudo )?ip (?:-[46] )?r(?:o(?:ute?)?)? (?:(?:sh|show|l|l
 
 /** `bpftool cgroup show /sys/fs/cgroup effective`: it prints nothing where the cgroup has no program. */
 const OF_CGROUP = /^(?:sudo )?bpftool (?:-f )?c(?:group)? (?:show|list) \/[\w./-]{1,200}(?: effective)?$/;
+
+/** `ip neigh del 10.0.0.7 dev eth0`, `arp -d 10.0.0.7`: they print nothing when they work. */
+const FORGOTTEN = /^(?:sudo )?(?:ip (?:-[46] )?n(?:eigh(?:bou?rs?)?)? d(?:el(?:ete)?)?|arp (?:-i \S{1,40} )?-d) [\da-f]/i;
 
 /** From a container to the node: `chroot /host`, `nsenter -t 1 -a bash`. Who has the node's files or processes there was given its network, too. */
 const OF_HOST = /^(?:sudo )?(?:chroot \/(?:host|rootfs|hostfs|hostroot)\b|nsenter (?:\S{1,40} ){0,6}?(?:-t ?|--target[ =])1\s)/;
@@ -388,11 +428,15 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const path = [...sentence.matchAll(PATH)].map(([, file = ""]) => `cat ${file}`).findLast(isKnown);
   const [, conflist] = CNI_FILE.exec(sentence) ?? [];
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
-  const signed = signOf(first) ?? logSignOf(first);
-  const program = (line: string): string => commandLine(line).argv[0] ?? "";
-  if (command !== undefined && (signed === undefined || program(signed) === program(command))) return command;
+  const signed = shownBy(first);
+  if (command !== undefined && (signed === undefined || programOf(signed) === programOf(command))) return command;
   return typed === undefined ? announcedConfiguration(sentence, signed) : undefined;
 }
+
+const programOf = (command: string): string => commandLine(command).argv[0] ?? "";
+
+/** The command that prints such a line. */
+const shownBy = (line: string): string | undefined => signOf(line) ?? logSignOf(line);
 
 /** True for a command of ours that ran in a pod or in a namespace of its own: `nsenter -t 4711 -n ip route`. */
 const isElsewhere = (line: string): boolean => /^[a-z/]/.test(line) && !isProse(line) && commandLine(line).foreign;

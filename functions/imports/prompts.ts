@@ -1,5 +1,5 @@
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
-import { isWindowWidth } from "../facts/unwrap.ts";
+import { isWindowWidth, NARROWEST } from "../facts/unwrap.ts";
 import { isCommand, isKnown } from "./bundle.ts";
 import { logSignOf } from "./log-lines.ts";
 import { isProse } from "./prose.ts";
@@ -129,7 +129,7 @@ export function plainPrompts(given: readonly string[]): readonly string[] {
 function wholeCommands(plain: string[], given: readonly string[]): readonly string[] {
   const widest = given.reduce((most, line) => Math.max(most, line.length), 0);
   const full = given.filter((line) => line.length === widest).length;
-  const width = widest <= 1000 && full >= (isWindowWidth(widest) ? 2 : 4) ? widest : -1;
+  const width = widest >= NARROWEST && widest <= 1000 && full >= (isWindowWidth(widest) ? 2 : 4) ? widest : -1;
   for (let i = 0; i < plain.length; i++) {
     const command = plain[i] ?? "";
     if (command.length > 1000 || (given[i]?.length !== width && !isOpen(command)) || !isPromptLine(command) || isPromptLine(plain[i + 1] ?? "")) continue;

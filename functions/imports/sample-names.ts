@@ -7,6 +7,8 @@ const MARK = /^(.*[^\s._-])[\s._-]{1,2}(?:\(?(?:t|no|nr|run|sample)?[\s._-]?([0-
 /** Two states of the node, one before and one after somebody did something, are two captures; only of counters is the second one the first one's sequel. */
 const COUNTERS =
   /^(?:ethtool (?:-S|--statistics)|nstat|netstat -\w*s|ip(?: -\w+)* -s(?: -\w+)* link|conntrack -S|cat \/proc\/net\/(?:softnet_stat|dev|snmp|netstat|stat\/))/;
+/** Counters of rules, if the files are numbered: the rules before somebody did something and after are two states of the node. */
+const RULE_COUNTERS = /^ip6?tables(?:-legacy|-nft)?(?:-save(?: \S+){0,4}? -\w*c| (?:\S+ ){0,4}?-\w*v)/;
 /** `ethtool -S bond0.2` is a VLAN. */
 const VLAN = /^ethtool.*\.\d$/;
 const ORDER = new Map([
@@ -37,7 +39,7 @@ export function momentsOf(names: readonly string[], commands: (name: string) => 
     const [, base, number, word = ""] = MARK.exec(bare) ?? [];
     if (base === undefined) return [];
     const command = commands(base + end).find(isKnown);
-    if (command === undefined || !COUNTERS.test(command) || VLAN.test(bare)) return [];
+    if (command === undefined || VLAN.test(bare) || !(COUNTERS.test(command) || (number !== undefined && RULE_COUNTERS.test(command)))) return [];
     return [{ file, name: folder + base + end, order: number === undefined ? (ORDER.get(word) ?? 1) : Number(number) }];
   });
   for (const { file, name, order } of moments) {

@@ -60,6 +60,7 @@ export const MOMENTARY: Readonly<Record<string, string>> = {
   lsof: "connections come and go",
   "manual-restart": "what somebody restarted by hand",
   neighbor: "entries are learned and age",
+  "neighbor-removal": "what somebody deleted by hand",
   "neighbor-stats": "counters",
   "no-route-message": "requests that somebody made",
   nstat: "counters",

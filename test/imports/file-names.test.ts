@@ -84,6 +84,14 @@ describe("a folder of saved outputs", () => {
     ]);
   });
 
+  test("numbered files of the counters of rules are samples", async () => {
+    const rules = (count: number): string => `*filter\n:FORWARD ACCEPT [${count}:${count}]\nCOMMIT`;
+    expect(await samplesOf({ "iptables-save_-c_-t_filter.1.txt": rules(1), "iptables-save_-c_-t_filter.2.txt": rules(2) })).toEqual([
+      ["iptables-save -c -t filter", 1, rules(1)],
+      ["iptables-save -c -t filter", 2, rules(2)],
+    ]);
+  });
+
   test("numbers that belong to the command, other ports and other states are no samples", async () => {
     expect(await samplesOf({ "ethtool -S bond0.1.txt": nic(1), "ethtool -S bond0.2.txt": nic(2) })).toEqual([
       ["ethtool -S bond0.1", 1, nic(1).trim()],

@@ -294,6 +294,16 @@ Any ideas?
     expect(read(waiting).outputs.map(({ sample }) => sample)).toEqual([1, 2]);
   });
 
+  test("a search for rules that found none is no first sample", () => {
+    const text =
+      "$ iptables-save | grep 8905\n$ date\nMon Nov 23 09:30:12 UTC 2026\n$ iptables-save | grep 8905\n-A DOCKER ! -i docker0 -p tcp -m tcp --dport 8905 -j DNAT --to-destination 172.17.0.2:80\n";
+    expect(read(text).outputs.map(({ command, sample }) => `${command} ${sample}`)).toEqual([
+      "iptables-save | grep 8905 1",
+      "date 1",
+      "iptables-save | grep 8905 1",
+    ]);
+  });
+
   test("a search between two prompts found nothing; of several commands in a row nobody tells which printed nothing", () => {
     const found = "$ lsmod | grep br_netfilter\n$ ip rule\n0:\tfrom all lookup local\n";
     expect(read(found).outputs.map(({ command, text }) => [command, text.trim()])).toEqual([

@@ -128,3 +128,28 @@ describe("a page of HTML", () => {
       ["sysctl -a | grep 'rp_filter'", "net.ipv4.conf.all.rp_filter = 0"],
     ]));
 });
+
+describe("words between a command and the block with its output", () => {
+  const read = (...parts: string[]): string[][] => readTranscript(parts.join("\n"), "paste.txt").outputs.map(({ command, text }) => [command, text.trim()]);
+  const MESSAGE = "[2833841.216211] nf_conntrack: nf_conntrack: table full, dropping packet";
+
+  test("do not part the two", () => {
+    expect(read("`dmesg | tail`", "", "During load testing seeing lots of drops", "```", MESSAGE, "```")).toEqual([["dmesg | tail", MESSAGE]]);
+  });
+
+  test("what another program printed is not taken for it", () => {
+    expect(read("`dmesg | tail`", "", "shows nothing of interest", "```", RULES, "```")).toContainEqual(["ip rule", RULES]);
+  });
+});
+
+test("a command that is by chance as long as the widest lines of a narrow text goes on nowhere", () => {
+  const once =
+    "[root@n1 ~]# date; ethtool -S p1p1\nTue Nov 17 10:20:00 UTC 2026\nNIC statistics:\n     [0]: rx_ucast_packets: 888122\n     rx_discards: 511203\n";
+  expect(readTranscript(once + once, "paste.txt").outputs.map(({ command }) => command)).toEqual(["date; ethtool -S p1p1", "date; ethtool -S p1p1"]);
+});
+
+test("a neighbour entry that somebody deleted is kept, although that prints nothing", () => {
+  const text =
+    "root@n1:~# ip neigh show dev eth0\n10.0.0.7 lladdr 02:00:00:00:00:07 STALE\nroot@n1:~# ip neigh del 10.0.0.7 dev eth0\nroot@n1:~# ip rule\n0: from all lookup local\n";
+  expect(readTranscript(text, "paste.txt").outputs.map(({ command }) => command)).toContain("ip neigh del 10.0.0.7 dev eth0");
+});

@@ -118,3 +118,35 @@ describe("what was asked of another machine from one that no prompt names", () =
       ),
     ).toEqual(["w2"]));
 });
+
+describe("a paste of the node and of where kubectl was typed", () => {
+  const PODS = "NAME   READY   STATUS    RESTARTS   AGE   IP           NODE\nweb    1/1     Running   0          1h    172.17.0.2   node1\n";
+  const route = (address: string): string => `10.0.0.0/24 dev eth0 proto kernel scope link src ${address} \n`;
+  const read = (text: string): string[] =>
+    pastedCaptures(text, "paste.txt", "x").map(({ target, outputs }) => `${target}: ${outputs.map(({ command }) => command).join("; ")}`);
+  const master = `root@master:~# kubectl get pods -o wide\n${PODS}`;
+
+  test("is of the node", () => expect(read(`${master}root@node1:~# ip route\n${route("10.0.0.11")}`)).toEqual(["node1: kubectl get pods -o wide; ip route"]));
+
+  test("is of where kubectl was typed if nothing else was asked", () => expect(read(master)).toEqual(["master: kubectl get pods -o wide"]));
+
+  test("keeps two nodes apart", () =>
+    expect(read(`${master}root@node1:~# ip route\n${route("10.0.0.11")}root@node2:~# ip route\n${route("10.0.0.12")}`)).toEqual([
+      "node1: kubectl get pods -o wide; ip route",
+      "node2: ip route",
+    ]));
+});
+
+test.each([
+  ["/home/weave # ", "root@web-6f9d8:/# "],
+  ["# ", "/ # "],
+  ["sh-4.2# ", "root@6b1f0c2d9e3a:/# "],
+])("who goes on behind the prompt %j from before has left the pod", (node, pod) => {
+  const stats = (failed: number): string => `cpu=0   \tfound=1 invalid=0 insert=0 insert_failed=${failed} drop=0 early_drop=0 error=0 search_restart=0 \n`;
+  const [capture] = pastedCaptures(
+    `${node}conntrack -S\n${stats(1)}\nIn the pod:\n\n${pod}ip route\ndefault via 10.1.0.1 dev eth0 \n\n${node}conntrack -S\n${stats(9)}`,
+    "paste.txt",
+    "x",
+  );
+  expect(capture.outputs.map(({ command }) => commandLine(command).foreign)).toEqual([false, true, false]);
+});

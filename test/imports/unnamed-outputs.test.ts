@@ -35,6 +35,25 @@ describe("outputs that no command names", () => {
   ])("%s is neither", (_, lines) => expect(outputsOf([PROSE, "", ...lines])).toEqual([]));
 
   test.each([
+    "- Kernel (e.g. `uname -a`): Linux wk-2 4.18.0-147.8.1.el8_1.x86_64 #1 SMP Wed Feb 26 03:08:15 UTC 2020 x86_64 GNU/Linux",
+    "* **Kernel version**: 5.4.0-42-generic",
+    "- OS: RHEL 8.1, Kernel: `4.18.0-147.el8`",
+  ])("the kernel among the answers to a form: %s", (line) =>
+    expect(outputsOf(["- Cloud provider: none", line, "- Network plugin and version: calico v3.13.2", "- Others: none"])).toEqual([
+      ["hostnamectl", `2: ${line}`],
+    ]),
+  );
+  test.each(["- Kernel: 5.4 or newer is needed", "It works with kernel 5.4.0-42-generic, and not with 4.15.0-20-generic."])(
+    "a kernel of which people talk: %s",
+    (line) => expect(outputsOf([PROSE, line])).toEqual([]),
+  );
+
+  test("a rule of a chain that one table has", () => {
+    const rule = "-A CNI-DN-f9fd857ff3d57680c6bc2 -p tcp -m tcp --dport 8905 -j DNAT --to-destination 10.4.0.47:80";
+    expect(outputsOf(["The rule still exists", "```", rule, "```"])).toEqual([["iptables -t nat -S", `3: ${rule}`]]);
+  });
+
+  test.each([
     ["a link", [LINK], "ip addr"],
     ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
     ["rules, blanks for the tab", ["0:      from all lookup local", "32766:  from all lookup main"], "ip rule"],

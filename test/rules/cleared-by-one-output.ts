@@ -70,6 +70,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.94,
     reason: "only the address itself tells that it passed the test since",
   },
+  "duplicate-vtep-mac/near-miss-range-that-the-node-had-before": {
+    lost: ["ip route | grep flannel"],
+    cause: "duplicate-vtep-mac",
+    confidence: 0.95,
+    reason: "only the routes tell that one of the two ranges is no node's any more",
+  },
   "link-flapping/near-miss-lost-while-the-machine-started-by-uptime-p": {
     lost: ["uptime -p"],
     cause: "link-flapping",
@@ -87,6 +93,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "mtu-mismatch",
     confidence: 0.8,
     reason: "only the pods' own size tells that the lost pings were larger than theirs",
+  },
+  "overlay-interface-down/inconclusive-cilium-off-beside-calico-without-routes": {
+    lost: ["ip -br link"],
+    cause: "overlay-interface-down",
+    confidence: 0.85,
+    reason: "of a list that was cut the other CNI's device may be missing",
   },
   "overlay-interface-down/near-miss-cilium-off-and-calico-leads-to-other-nodes": {
     lost: ["ip route"],
@@ -112,17 +124,35 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.9,
     reason: "only the list of pods tells that they run without a restart since",
   },
+  "rp-filter-drops/near-miss-forged-senders-on-a-public-card": {
+    lost: ["dmesg"],
+    cause: "rp-filter-drops",
+    confidence: 0.68,
+    reason: "only the kernel's log tells who sent what the counter counts",
+  },
   "stale-ebtables-nat/near-miss-calico-with-the-mac-of-the-rule": {
     lost: ["ip -4 r get 10.12.7.88; ip n"],
     cause: "stale-ebtables-nat",
     confidence: 0.75,
     reason: "only the neighbour table tells that the pod has the address of the rule",
   },
+  "stale-neighbor-entry/near-miss-request-to-another-port-is-answered": {
+    lost: ["nc -zv 192.0.2.60 22"],
+    cause: "stale-neighbor-entry",
+    confidence: 0.8,
+    reason: "that the host answers, this request tells alone",
+  },
   "stale-pod-route/dead-device-while-another-one-has-no-route": {
     lost: ["ip route"],
     cause: "stale-pod-veth",
     confidence: 0.7,
     reason: "without the routes, all that is left is a dead device of a pod",
+  },
+  "veth-not-on-bridge/near-miss-the-ports-of-one-of-two-bridges-alone": {
+    lost: ["ip -br link show type bridge"],
+    cause: "veth-not-on-bridge",
+    confidence: 0.85,
+    reason: "only the list of bridges tells that there is another one",
   },
   "vpc-cni-ip-exhausted/near-miss-burst-of-pods-that-started-since": {
     lost: ["journalctl -u kubelet"],
