@@ -204,10 +204,8 @@ const TRIED: Readonly<Record<Way, readonly { incident: Incident; variant?: Varia
     { incident: "s3", variant: "orphan" },
     { incident: "s4", variant: "absent" },
   ],
-  ssm: [
-    { incident: "s3", variant: "link" },
-    { incident: "s4", variant: "absent" },
-  ],
+  // the same script by another way
+  ssm: [],
   "debug-pod": [
     { incident: "s3", variant: "link" },
     { incident: "s4", variant: "absent" },
