@@ -1,7 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { facts } from "../functions/facts/index.ts";
 import { caseFiles, readFactCase } from "./fact-cases.ts";
-import { read } from "./readings.ts";
+import { type Printed, type Reading, read } from "./readings.ts";
 
 /**
  * What people do to an output on its way into an issue changes nothing of what is read from it: every fixture of every fact, in each of the ways.
@@ -46,15 +46,27 @@ const plain = (value: unknown): string =>
     return typeof item === "string" ? item.replace(/\s+/g, " ").trim() : item;
   }) ?? "";
 
-describe.each(facts.map(({ id }) => [id] as const))("fact %s", (id) => {
-  test.each(WAYS)("%s", (way, change) => {
-    for (const file of caseFiles(id)) {
-      if (/garbled|hostile/.test(file) || EXCEPT[`${id}/${file}`]?.includes(way)) continue;
+/** The fixtures of a fact that were read, and their readings as they stand. A command that printed nothing but an error has nothing to paste. */
+function asGiven(id: string): { file: string; output: Printed & { command: string; text: string }; before: Reading }[] {
+  return caseFiles(id)
+    .filter((file) => !/garbled|hostile/.test(file))
+    .map((file) => {
       const { text, given } = readFactCase(id, file);
-      const output = { command: given.command, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "" };
-      const [before, after] = [read(id, { ...output, text }), read(id, { ...output, text: change(text, given.command) })];
-      // a command that printed nothing but an error has nothing to paste
-      if (before.status !== "read") continue;
+      const output = { command: given.command, exitCode: given.exitCode ?? 0, stderr: given.stderr ?? "", text };
+      return { file, output, before: read(id, output) };
+    })
+    .filter(({ before }) => before.status === "read");
+}
+
+describe.each(facts.map(({ id }) => [id] as const))("fact %s", (id) => {
+  let cases: ReturnType<typeof asGiven>;
+  beforeAll(() => {
+    cases = asGiven(id);
+  });
+  test.each(WAYS)("%s", (way, change) => {
+    for (const { file, output, before } of cases) {
+      if (EXCEPT[`${id}/${file}`]?.includes(way)) continue;
+      const after = read(id, { ...output, text: change(output.text, output.command) });
       expect(plain(after.value), file).toBe(plain(before.value));
       expect(after.unparsed.length, file).toBeLessThanOrEqual(before.unparsed.length);
     }
