@@ -5,7 +5,7 @@ import { entryTime, JOURNAL_REMARK, journalEntries, STRUCTURED, structured } fro
 import { asInteger, asString, type JsonElement } from "./json.ts";
 import { isLogStore, storedLines } from "./log-export.ts";
 import { readMessage } from "./log-message.ts";
-import { NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
+import { NODE_PREFIX, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { newestFirst, ofEarlierBoot, withAges } from "./log-time.ts";
 import { unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
 import { ranked } from "./parts.ts";
@@ -271,7 +271,7 @@ function readText(text: string, argv: readonly string[], format: string, unparse
       continue;
     }
     const pod = format === "stern" ? STERN_PREFIX.exec(content) : null;
-    const path = pod ?? PATH_PREFIX.exec(content) ?? NUMBER_PREFIX.exec(content);
+    const path = pod ?? PATH_PREFIX.exec(content) ?? NUMBER_PREFIX.exec(content) ?? (format === "cat" ? NODE_PREFIX.exec(content) : null);
     const pathUnit = pod !== null ? unitOf(pod[2] as string) : path === null ? undefined : path[1] === undefined ? "" : unitOfPath(path[1]);
     const read = readMessage(path === null || pathUnit === undefined ? content : content.slice(path[0].length), format === "stern" ? "container" : format);
     if (read === "kernel") {

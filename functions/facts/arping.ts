@@ -45,8 +45,12 @@ const HEARD_ADVERTISEMENT =
   /(?:^|\s)([\da-f:]{17}) (?:\(.{1,40}?\) )?> .{0,200}?\bneighbor advertisement, (?:length \d{1,4}, )?tgt is ([\da-f:]{3,45})(?:,|\s|$)/i;
 // to whom an answer goes: an announcement goes to everybody
 const ANSWERED = /(?:^|\s)[\da-f:]{17} (?:\(.{1,40}?\) )?> ([\da-f:]{17})\b/i;
-const ASKED_FOR = /\bwho-has (\d{1,3}(?:\.\d{1,3}){3})\b/;
+const ASKED_FOR = /\bwho-has (\d{1,3}(?:\.\d{1,3}){3})\b(?:.{0,60}? tell (\d{1,3}(?:\.\d{1,3}){3}|[\w.-]{1,80}))?/;
 const EVERYBODY = "ff:ff:ff:ff:ff:ff";
+/** When tcpdump saw a packet: "19:47:54.271451", with -tttt behind the date. */
+const SEEN = /^(?:\d{4}-\d{2}-\d{2} )?(\d{2}):(\d{2}):(\d{2}\.\d{3,9}) /;
+/** Seconds within which an answer follows its request: what is announced at this very moment would be a rare chance. */
+const AT_ONCE = 0.02;
 const MAX_HEARD = 500;
 /** Who answers for more addresses of others does so on purpose. */
 const MAX_SHARED = 2;
@@ -136,11 +140,12 @@ function scanned(text: string, asked: string | undefined) {
 function heardIn(text: string, name: string | undefined): ArpAnswer[] {
   const rows: ArpAnswer[] = [];
   // who answered whom since an address was last asked for: of one request only one host answers
-  const answers = new Map<string, { to: string; mac: string }[]>();
+  const answers = new Map<string, { at: number | undefined; given: { to: string; mac: string }[] }>();
   for (const { line, text: content } of lines(text)) {
     if (content.length > 600 || rows.length >= MAX_HEARD) continue;
-    const target = ASKED_FOR.exec(content)?.[1];
-    if (target !== undefined) answers.set(target, []);
+    const [, target, asker] = ASKED_FOR.exec(content) ?? [];
+    // an address that asks for itself is announced
+    if (target !== undefined) answers.set(target, { at: asker === target ? undefined : seenAt(content), given: [] });
     const reply = HEARD_REPLY.exec(content);
     const request = reply === null ? (HEARD_REQUEST.exec(content) ?? HEARD_ADVERTISEMENT.exec(content)) : null;
     const address = reply?.[1] ?? request?.[2]?.toLowerCase();
@@ -148,8 +153,11 @@ function heardIn(text: string, name: string | undefined): ArpAnswer[] {
     if (address === undefined || mac === undefined || readFamily(address, address.includes(":") ? "ipv6" : "ipv4") === undefined) continue;
     const before = rows.filter((row) => row.address === address).map((row) => row.mac);
     const first = before.indexOf(mac);
-    const to = reply === null ? EVERYBODY : (ANSWERED.exec(content)?.[1]?.toLowerCase() ?? EVERYBODY);
-    const known = to === EVERYBODY ? undefined : answers.get(address);
+    const question = answers.get(address);
+    // without -e it is not shown to whom; on several interfaces one answer may be seen twice, and a bond changes the hardware address in it
+    const unknown = name !== undefined && isAtOnce(question?.at, seenAt(content)) ? "" : EVERYBODY;
+    const to = reply === null ? EVERYBODY : (ANSWERED.exec(content)?.[1]?.toLowerCase() ?? unknown);
+    const known = to === EVERYBODY ? undefined : question?.given;
     const both = known?.some((other) => other.to === to && other.mac !== mac) ?? false;
     known?.push({ to, mac });
     // several hosts may have one anycast address of IPv6
@@ -158,3 +166,12 @@ function heardIn(text: string, name: string | undefined): ArpAnswer[] {
   }
   return rows;
 }
+
+/** Seconds of the day. */
+function seenAt(content: string): number | undefined {
+  const [, hours, minutes, seconds] = SEEN.exec(content) ?? [];
+  return hours === undefined ? undefined : Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+}
+
+const isAtOnce = (asked: number | undefined, answered: number | undefined): boolean =>
+  asked !== undefined && answered !== undefined && answered >= asked && answered - asked < AT_ONCE;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
+import { addressFamily } from "./ip-address.ts";
 import { eachOnItsOwn } from "./parts.ts";
 import { present } from "./present.ts";
 
@@ -20,9 +21,18 @@ const Attempt = z.object({
   /** True if the connection was made, the client began its TLS handshake, and nothing came back: a certificate fills whole packets. */
   handshake: z.boolean().optional(),
 });
-const Attempts = z.object({ rows: z.array(Attempt) });
+/**
+ * The kernel had no room: for the packet in the queue of its interface, or for an entry of the neighbour table.
+ *
+ *     ping: connect: No buffer space available
+ */
+const Refusal = z.object({ line: z.int(), family: z.enum(["ipv4", "ipv6"]) });
+const Attempts = z.object({ rows: z.array(Attempt), refusals: z.array(Refusal).optional() });
 
 const PROGRAMS = /^(?:nslookup|dig|host|curl|wget|nc|ncat)$/;
+/** Of what became of a ping, the fact of that name tells the rest; `ip neigh add` only makes an entry. */
+const SENDERS = /^(?:ping[46]? .|ip (?:-\w{1,6} ){0,2}n(?:eigh(?:bou?r)?)? (?:add|replace) .)/;
+const NO_ROOM = /(?:^|: )No buffer space available$/;
 const NOTHING = /timed? ?out|no servers could be reached|no route to host|communications error|can't resolve|Name or service not known|Could not resolve host/i;
 /** curl -v, openssl: the first message of the client's, and of the server's */
 const HELLO = /TLS handshake, Client hello|Client hello \(1\)/i;
@@ -53,13 +63,16 @@ export const attempt = defineFact({
   recognize(argv): View | undefined {
     // the image may be the program: `docker run --rm curlimages/curl -v https://…`
     const contained = /^(?:docker|podman|nerdctl)$/.test(argv[0] ?? "") && argv[1] === "run" && argv.some((word) => /(?:^|\/)(?:curl|wget)$/.test(word));
-    return (PROGRAMS.test(argv[0] ?? "") || contained) && argv.length > 1
-      ? { format: "text", complete: true, scope: argv.join(" ").slice(0, 400), rank: 1 }
+    const sends = SENDERS.test(argv.join(" ").slice(0, 400));
+    return ((PROGRAMS.test(argv[0] ?? "") || contained) && argv.length > 1) || sends
+      ? { format: sends ? "packet" : "text", complete: true, scope: argv.join(" ").slice(0, 400), rank: 1 }
       : undefined;
   },
   schema: Attempts,
   answered: () => true,
-  parse({ text, argv }) {
+  parse({ text, stderr, argv, view }) {
+    const refusals = refusalsOf(text, stderr, argv);
+    if (view.format === "packet") return new UnparsedLines().with({ rows: [], ...refusals });
     let found: z.infer<typeof Attempt> | undefined;
     const command = argv.join(" ").slice(0, 400);
     const short = SHORT.find(([asked]) => asked.test(command))?.[1];
@@ -69,11 +82,20 @@ export const attempt = defineFact({
       if (found === undefined && NOTHING.test(content)) found = { line, command, answered: false, ...present({ refusedBy: REFUSED.exec(content)?.[1] }) };
     }
     if (found?.answered === false && HELLO.test(text) && !HELLO_BACK.test(text)) found = { ...found, handshake: true };
-    return new UnparsedLines().with({ rows: found === undefined ? [] : [found] });
+    return new UnparsedLines().with({ rows: found === undefined ? [] : [found], ...refusals });
   },
   // one command may have been run before and after a change
   ...eachOnItsOwn,
 });
+
+/** The first time the kernel had no room: the others say nothing more. On standard error where the two were kept apart. */
+function refusalsOf(text: string, stderr: string, argv: readonly string[]): { refusals?: z.infer<typeof Refusal>[] } {
+  const family = argv.some((word) => word === "ping6" || word === "-6" || addressFamily(word) === "ipv6") ? "ipv6" : "ipv4";
+  for (const { line, text: content } of lines(text.slice(0, 20_000))) if (NO_ROOM.test(content.trim())) return { refusals: [{ line, family }] };
+  for (const { text: content } of lines(stderr.slice(0, 2000)))
+    if (NO_ROOM.test(content.trim())) return { refusals: [Object.assign({ line: 1, family } as const, { text: content.trim() })] };
+  return {};
+}
 
 /** A request of which nothing but its time is known. In between nobody can tell. */
 function tookOf(line: number, text: string, command: string): z.infer<typeof Attempt> | undefined {

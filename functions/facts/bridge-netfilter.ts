@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
 import type { AgentLog } from "./agent-log.ts";
+import { CARD } from "./card-name.ts";
 import type { ConntrackEntry } from "./conntrack.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { type Family, unbracketed } from "./ip-address.ts";
@@ -221,11 +222,11 @@ function isOld(release: string | undefined): boolean {
 }
 
 /** Names that cards have, also where they are one end of a veth: on a node that is a container itself. */
-const CARD = /^(?:eth|em|bond|team)\d|^en[opsPx]/;
+const UPLINK = new RegExp(String.raw`^(?:${CARD}|bond\d|team\d)`);
 
 /** A port that a pod or a virtual machine may be behind. */
 function isPodPort(name: string, links: readonly Link[]): boolean {
-  if (CARD.test(name)) return false;
+  if (UPLINK.test(name)) return false;
   const link = links.find((row) => row.interface === name);
   return /^(?:tap|vnet)/.test(name) || isPodInterface(name, links) || link?.kind === "veth" || link?.kind === "tun" || /^if\d/.test(link?.peer ?? "");
 }

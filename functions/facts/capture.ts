@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { asked, isRefusal } from "./command.ts";
+import { isRefusal, sampled } from "./command.ts";
 import { toldByDate } from "./date-output.ts";
 import { firstIssue } from "./issue.ts";
 import { present } from "./present.ts";
@@ -141,7 +141,7 @@ export function captureOf(index: CaptureIndex, texts: (file: string) => { text: 
     const given = asTyped(output.command);
     const command = typeof given === "string" ? given : given.join(" ");
     // who writes a capture by hand and ran a command twice need not say so
-    const question = asked(command);
+    const question = sampled(command);
     const nth = (seen.get(question) ?? 0) + 1;
     const sample = Math.min(2, output.sample ?? nth);
     const read = texts(output.file);
@@ -197,7 +197,7 @@ function earliest(times: readonly (string | undefined)[]): string | undefined {
 
 /** The `capture.json` of a capture: the inverse of {@link captureOf}. */
 export function indexOf(capture: Capture): CaptureIndex {
-  const first = new Map(capture.outputs.map(({ command }, i) => [asked(command), i] as const).reverse());
+  const first = new Map(capture.outputs.map(({ command }, i) => [sampled(command), i] as const).reverse());
   return {
     schema: "netcheck.capture/1",
     target: { name: capture.target },
@@ -212,7 +212,7 @@ export function indexOf(capture: Capture): CaptureIndex {
       ...present({ exitCode: output.exitCode, durationMs: output.durationMs, startMs: output.startMs }),
       ...(output.stderr === "" ? {} : { stderr: output.stderr }),
       ...(output.truncated ? { truncated: true } : {}),
-      ...(output.sample === 1 && first.get(asked(output.command)) === i ? {} : { sample: output.sample }),
+      ...(output.sample === 1 && first.get(sampled(output.command)) === i ? {} : { sample: output.sample }),
       ...present({ notRun: output.notRun }),
     })),
   };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CARD } from "./card-name.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
@@ -41,14 +42,14 @@ interface Sources {
   readonly "ethtool-statistics"?: { rows: readonly (Row & { interface: string; name: string; value?: number; valueDelta?: number })[] };
 }
 
-/** Names that the kernel, systemd and firmware give to cards. VPC CNI's veths begin with "eni", which is none of them. */
-const CARD = /^(?:eth\d|en[opsxP]|em\d|p\d+p\d|ib[ps]?\d|wl|usb\d|bnet\d|nic\d|lan\d|wan\d?$|sfc\d)/;
+/** Devices with a receive ring: cards, also those that drivers and people name otherwise. */
+const RECEIVER = new RegExp(String.raw`^(?:${CARD}|ib[ps]?\d|wl|usb\d|bnet\d|nic\d|lan\d|wan\d?$|sfc\d)`);
 /** Counters of drivers for packets that found no room in the receive ring: Intel, Mellanox, Broadcom, virtio, ENA, vmxnet3, gve, and the kernel's own names. */
 const RING =
   /^(?:rx_missed(?:_errors)?|rx_no_buffer(?:_count)?|rx_fifo_errors|rx_no_dma_resources|rx_out_of_buffer|rx_buff_alloc_err|rx_ring_full|rx_overruns?|rx_over_errors|rx_brb_discard|rx_prio\d_discards|rx_discards_phy|rx_drops|drv dropped rx total|rx_dropped_no_buff\w{0,8}|port\.rx_dropped|rx_no_desc)$/;
-/** The same of more drivers: ice; vmxnet3; tg3, bnx2 and bnxt; be2net; Solarflare; one queue of igb, i40e and virtio; stmmac; Cisco; Chelsio; Netvsc; QLogic; Google's gve. */
+/** The same of more drivers: ice; vmxnet3; tg3, bnx2 and bnxt; be2net; Solarflare; one queue of igb, i40e and virtio; stmmac; Cisco; Chelsio; Netvsc; QLogic; Google's gve; Aquantia; Cadence (Raspberry Pi 5) and Broadcom of ARM boards; NXP. */
 const RING_OF_OTHERS =
-  /^(?:rx_dropped\.nic|pkts rx oob|rx buf alloc fail|(?:\[\d{1,3}\]: ?)?rx_discards|rxbds_empty|rx_drops_no_(?:pbuf|txpb|erx_descr|tpre_descr|skbs|frags)|(?:port_)?rx_nodesc_drops?(?:_cnt)?|rx_queue_\d{1,3}_drops|rx\d{1,3}_drops|(?:mmc_)?rx_fifo_?overflow|rx_overflow_cntr|rx_missed_cntr|rx_no_bufs|rx_ovflow\d|rx_no_memory|(?:\d{1,3}: )?no_buff_discards|rx_packet_buffer_drop|rx_buffer_overflow|rx_total_(?:discard_pkts|ring_discards)|rx_no_buffers_posted\[\d{1,3}\])$/;
+  /^(?:rx_dropped\.nic|pkts rx oob|rx buf alloc fail|(?:\[\d{1,3}\]: ?)?rx_discards|rxbds_empty|rx_drops_no_(?:pbuf|txpb|erx_descr|tpre_descr|skbs|frags)|(?:port_)?rx_nodesc_drops?(?:_cnt)?|rx_queue_\d{1,3}_drops|rx\d{1,3}_drops|(?:mmc_)?rx_fifo_?overflow(?:_errors)?|rx_overflow_cntr|rx_missed_cntr|rx_no_bufs|rx_ovflow\d|rx_no_memory|(?:\d{1,3}: )?no_buff_discards|rx_packet_buffer_drop|rx_buffer_overflow|rx_total_(?:discard_pkts|ring_discards)|rx_no_buffers_posted\[\d{1,3}\]|indroppeddma|rx_resource_errors|r(?:buf|dma)_ovflow_cnt|(?:\[(?:hw|dpni ?)\] )?rx nobuffer discards)$/;
 const STACK = { rxMissed: "ring", rxOverrun: "ring", rxDropped: "stack" } as const;
 
 export const cardDrops = defineDerivedFact<CardDrops>({
@@ -63,7 +64,7 @@ export const cardDrops = defineDerivedFact<CardDrops>({
     const links = new Map((link?.rows ?? []).map((row) => [row.interface, row]));
     const bonds = new Set((link?.rows ?? []).filter((row) => row.kind === "bond").map((row) => row.interface));
     // `ip -d` says what an interface is; a veth in a container is called eth0 too
-    const isCard = (name: string): boolean => CARD.test(name) && links.get(name)?.kind === undefined;
+    const isCard = (name: string): boolean => RECEIVER.test(name) && links.get(name)?.kind === undefined;
     const bonded = (name: string): boolean => {
       const row = links.get(name);
       return row === undefined || row.memberKind === "bond" || (row.master !== undefined && (bonds.has(row.master) || /^bond\d/.test(row.master)));
@@ -113,7 +114,7 @@ const OWN_COUNTERS = /^ens(?:3[2-9]|160|161|192|193|224|225|256)$/;
 /** True if no card has dropped a packet since the start: then the counters of the drivers, which are summed up in these, have nothing to add. */
 function untouched({ link }: Sources, whole: ReadonlySet<string>): boolean {
   if (!whole.has("link")) return false;
-  const cards = (link?.rows ?? []).filter((row) => CARD.test(row.interface) && row.kind === undefined);
+  const cards = (link?.rows ?? []).filter((row) => RECEIVER.test(row.interface) && row.kind === undefined);
   return (
     cards.length > 0 &&
     cards.every(({ interface: name }) => {

@@ -175,12 +175,24 @@ function fromVersion({ text }: Input) {
   return new UnparsedLines().with<CiliumStatus>({ components: [], controllers: [], nodes: [], problems: rows });
 }
 
+/** What every agent says of itself, set in where another program quoted it. */
+const SET_IN = /^\s{1,16}(?:KV[Ss]tore|Kubernetes|Cilium|NodeMonitor|Cilium health daemon|IPAM|Controller Status):\s/;
+
+/** The text as the agent printed it: those that quote it (a test's report, a message below a heading) set all of it in. Lines keep their numbers. */
+function atMargin(text: string): string {
+  const printed = text.split("\n");
+  const quoted = printed.filter((line) => SET_IN.test(line));
+  if (quoted.length < 3 || printed.some((line) => /^(?:KV[Ss]tore|Kubernetes|Cilium):/.test(line))) return text;
+  const width = Math.min(...quoted.map((line) => line.search(/\S/)));
+  return printed.map((line) => (SET_IN.test(line) ? line.trimStart() : line.slice(Math.min(width, Math.max(0, line.search(/\S/)))))).join("\n");
+}
+
 function fromText({ text, stderr }: Input) {
   const unparsed = new UnparsedLines();
   const value: CiliumStatus = { components: [], controllers: [], nodes: [], problems: [] };
   let section = "";
   let list: "controllers" | "nodes" | "" = "";
-  for (const { line, text: raw } of lines(text)) {
+  for (const { line, text: raw } of lines(atMargin(text))) {
     if (isPromptLine(raw) || EXEC_REMARK.test(raw)) continue;
     const content = raw.replace(LOGO, "");
     // nothing but the logo

@@ -160,7 +160,8 @@ export const clusterPod = defineFact({
     }
     const listed = unparsed.count === 0 && rows.length > 0 ? listingOf(input, rows) : [];
     // of one node's pods all are of that node, whether or not the columns say so
-    for (const row of rows) if (row.node === undefined) Object.assign(row, whoseOf(listed[0]?.node, names));
+    const node = listed[0]?.node ?? onlyNode(rows, input);
+    for (const row of rows) if (row.node === undefined) Object.assign(row, whoseOf(node, names));
     return unparsed.with({ rows: input.truncated === true || list?.whole === false ? rows.map((row) => ({ ...row, cut: true })) : rows, listings: listed });
   },
 });
@@ -245,6 +246,15 @@ function listingOf({ argv, names, pipe, truncated }: Input, rows: readonly Pod[]
   if (selector === undefined) return [{ line: 1 }];
   const node = /^--field-selector=spec\.nodeName={1,2}([^,\s]{1,253})$/.exec(selector)?.[1];
   return node === undefined ? [] : [{ line: 1, node, ...present({ own: isOwn(names, node) }) }];
+}
+
+/** The node of a cluster of one, of a list without that column: the static pods have its name, and of kube-proxy, which each node has, there is one. */
+function onlyNode(rows: readonly Pod[], { argv, pipe, truncated, view }: Input): string | undefined {
+  if (view.format !== "table" || truncated === true || !showsAll(pipe ?? "") || argv.includes("-l") || argv.some((word) => word.startsWith("--field-selector")))
+    return undefined;
+  const servers = rows.flatMap(({ name }) => /^kube-apiserver-(.{1,253})$/.exec(name)?.[1] ?? []);
+  const isAlone = servers.length === 1 && rows.filter(({ name }) => name.startsWith("kube-proxy-")).length === 1;
+  return isAlone && rows.every((row) => row.node === undefined) ? servers[0] : undefined;
 }
 
 /** The node of a pod, and whether that is this one. */

@@ -149,6 +149,12 @@ export const asked = (command: string): string => {
   return rest.slice(rest[0] === "sudo" && rest[1]?.startsWith("-") === false ? 1 : 0).join(" ");
 };
 
+/**
+ * {@link asked} for telling samples apart: `ethtool -S ens5 | grep exceeded` asks for counters that `ethtool -S ens5` asks for, too. Each has a name, so that a
+ * search of them is compared with all of them.
+ */
+export const sampled = (command: string): string => asked(command).replace(/^(ethtool (?:-S|--statistics) \S{1,40}) \| (?:[ef]?grep|egrep) .{1,400}$/, "$1");
+
 /** True of what a program says that may not look: people ask again as root then, and the second answer is the first one. */
 export const isRefusal = (text: string): boolean => text.length <= 400 && REFUSAL.test(text);
 const REFUSAL = /permission denied|operation not permitted|must be (?:run as )?(?:root|superuser)/i;
@@ -364,6 +370,9 @@ function onMachine(argv: readonly string[]): string[] | undefined {
   if (program === "talosctl") {
     const [verb, ...files] = afterOptions(argv, TALOS_VALUES);
     if (verb === "dmesg") return ["dmesg"];
+    // of a service; a container's has more than one word in its name
+    const service = verb === "logs" ? files.find((word) => /^[a-z][a-z-]{1,30}$/.test(word)) : undefined;
+    if (service !== undefined) return ["journalctl", "-u", service === "cri" ? "containerd" : service, "-o", "cat"];
     return (verb === "read" || verb === "cat") && files.length > 0 ? ["cat", ...files] : undefined;
   }
   if (program === "limactl" && words[0] === "shell") return afterOptions(argv.slice(1), LIMA_VALUES).slice(1);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
 import type { AgentLog } from "./agent-log.ts";
+import { CARD } from "./card-name.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { prefixBits } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
@@ -61,7 +62,7 @@ const SOUGHT =
 const GOT = /\bUsing interface with name |Defaulting external address to interface|\bSuccessfully registered node\b|as it just became ready/;
 const AGENT = /^(?:kubelet|k3s|k3s-server|k3s-agent|rke2)$/;
 const CNI = /^(?:cni0|cbr0|flannel\.\d{1,8}|cali[0-9a-f]{6,11}|cilium_host|lxc[0-9a-f]{8,14}|vxlan\.calico|kube-bridge)$/;
-const UPLINK = /^(?:eth|en[opsx]|bond|br0|br-ex|ib|team|wl)/;
+const UPLINK = new RegExp(`^(?:${CARD}|bond|br0|br-ex|ib|team|wl)`);
 /** Bridges, pods and VPNs, which may lease addresses without a way out. */
 const INNER = /^(?:docker|virbr|br-|veth|tun|tap|wg|lxc|lxd|tailscale)/;
 

@@ -5,7 +5,7 @@ import { type NodeEvent, nodeEvents, nodeEventsView } from "./node-event.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { present } from "./present.ts";
-import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
+import { counterOf, growth, isTimeLine, withinOneText } from "./sampled.ts";
 
 /**
  * Counters that the drivers of the network cards keep. Each driver has names of its own.
@@ -128,16 +128,26 @@ function counterLine({ name, labels, value }: Metric): string | undefined {
 /** The newest sample of each interface, with what grew since the one before. What an event says of a counter that was read twice is older than that. */
 function mergeCounters(parts: readonly Part<EthtoolStatistics>[]): EthtoolStatistics {
   const isEvent = ({ view }: Part<EthtoolStatistics>): boolean => view.format === "events";
-  const rows = samples(
+  const read = Map.groupBy(
     parts.filter((part) => !isEvent(part)),
-    true,
-  ).flatMap(({ before, after }) => {
-    const old = new Map(before?.value.rows.map((row) => [`${row.interface} ${row.name}`, row.value]));
-    return after.value.rows.map((row) => {
-      const valueDelta = before === undefined ? undefined : growth(old.get(`${row.interface} ${row.name}`), row.value);
-      return valueDelta === undefined ? row : { ...row, valueDelta };
-    });
-  });
-  const read = new Set(rows.filter((row) => row.valueDelta !== undefined).map((row) => `${row.interface} ${row.name}`));
-  return { rows: [...rows, ...parts.filter(isEvent).flatMap(({ value }) => value.rows.filter((row) => !read.has(`${row.interface} ${row.name}`)))] };
+    ({ view }) => `${view.format} ${view.scope}`,
+  );
+  const rows = [...read.values()].flatMap(grown);
+  const compared = new Set(rows.filter((row) => row.valueDelta !== undefined).map(keyOf));
+  return { rows: [...rows, ...parts.filter(isEvent).flatMap(({ value }) => value.rows.filter((row) => !compared.has(keyOf(row))))] };
+}
+
+const keyOf = (row: Counter): string => `${row.interface} ${row.name}`;
+
+/** The counters of one interface: each sample may have been asked for in several searches. A number at the end of what was cut is none. */
+function grown(parts: readonly Part<EthtoolStatistics>[]): Counter[] {
+  const [before, after] = [1, 2].map((sample) => parts.filter((part) => part.sample === sample)) as [Part<EthtoolStatistics>[], Part<EthtoolStatistics>[]];
+  const old = new Map(before.filter((part) => part.truncated !== true).flatMap(({ value }) => value.rows.map((row) => [keyOf(row), row.value] as const)));
+  const again = new Map<string, Counter>();
+  for (const { value, truncated } of after)
+    for (const row of value.rows) {
+      const valueDelta = truncated === true ? undefined : growth(old.get(keyOf(row)), row.value);
+      again.set(keyOf(row), valueDelta === undefined ? row : { ...row, valueDelta });
+    }
+  return [...before.flatMap(({ value }) => value.rows.filter((row) => !again.has(keyOf(row)))), ...again.values()];
 }

@@ -1,5 +1,5 @@
 import type { Output } from "./capture.ts";
-import { asked } from "./command.ts";
+import { sampled } from "./command.ts";
 import { toldByDate } from "./date-output.ts";
 import { upFor } from "./kernel-log.ts";
 
@@ -19,8 +19,8 @@ export function farApart(outputs: readonly Output[]): ReadonlySet<number> {
   let now: Moment = {};
   for (const [index, output] of outputs.entries()) {
     now = { ...now, ...toldBy(output) };
-    if (output.sample === 1) first.set(asked(output.command), now);
-    else if (distance(first.get(asked(output.command)) ?? {}, now) > LONGEST) far.add(index);
+    if (output.sample === 1) first.set(sampled(output.command), now);
+    else if (distance(first.get(sampled(output.command)) ?? {}, now) > LONGEST) far.add(index);
   }
   return far;
 }

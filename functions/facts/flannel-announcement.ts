@@ -31,7 +31,7 @@ const Peer = z.object({
   mac: z.string(),
   /** Of the other node. */
   address: z.string(),
-  /** To which the forwarding database of this node sends for that node. */
+  /** To which the forwarding database of this node sends for that node, or the neighbour entry of its range of pods. */
   tableMac: z.string(),
   /** Where the MAC agrees and the forwarding database has it at another address. */
   tableAddress: z.string().optional(),
@@ -42,7 +42,10 @@ type Announcements = z.infer<typeof Announcements>;
 type Entry = Row & { readonly interface: string; readonly mac?: string };
 interface Sources {
   readonly link?: { rows: readonly Entry[]; vxlans?: readonly { local?: string }[] };
-  readonly "flannel-annotation"?: { rows: readonly (Row & { interface: string; mac: string; address?: string; column?: boolean; own?: boolean })[] };
+  readonly "flannel-annotation"?: {
+    rows: readonly (Row & { interface: string; mac: string; address?: string; column?: boolean; node?: string; own?: boolean })[];
+  };
+  readonly "cluster-node"?: { ranges: readonly { prefix: string; node?: string }[] };
   readonly neighbor?: { rows: readonly (Entry & { readonly address: string; readonly state?: string })[] };
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
   readonly address?: { rows: readonly (Row & { address: string; interface: string })[] };
@@ -54,9 +57,10 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
   id: "flannel-announcement",
   title: "Hardware addresses that flannel told the other nodes and the device does not have",
   // flannel's log alone is enough for the rule about systemd's policy: it tells both addresses
-  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry"],
-  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry"],
-  inPart: ["peer-entry"],
+  from: ["link", "flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry", "cluster-node"],
+  optional: ["flannel-annotation", "neighbor", "fdb", "address", "agent-log", "networkd", "peer-entry", "cluster-node"],
+  // rows of these only ever add what does not agree
+  inPart: ["peer-entry", "cluster-node"],
   schema: Announcements,
   // where nothing was announced, a part of the tables that it is held against will do; else all entries of the devices in question
   enough(values: Sources, whole) {
@@ -111,11 +115,23 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       // what the annotation's MAC is sent to; of flannel, whose annotation has the address that its tunnels use
       const moved = (fdb?.rows ?? []).find((other) => other.interface === row.interface && other.mac === row.mac && other.destination !== undefined);
       const comparable = TUNNEL_OF_FLANNEL.test(row.interface) && row.column !== true && moved?.destination?.includes(":") === row.address.includes(":");
-      const entry = entries[0] ?? (comparable ? moved : undefined);
+      const entry = entries[0] ?? (comparable ? moved : undefined) ?? entryOfRange(row, values);
       if (entry?.mac === undefined) continue;
-      const elsewhere = entry === moved ? { tableAddress: entry.destination } : {};
+      const elsewhere = moved !== undefined && entry === moved ? { tableAddress: moved.destination } : {};
       peers.push({ ...placed(row), interface: row.interface, mac: row.mac, address: row.address, tableMac: entry.mac, ...elsewhere });
     }
     return { rows, peers };
   },
 });
+
+/** Where flannel's forwarding database was not read: the entry of the first address of the range that the cluster gave that node, which is the gateway to its pods. */
+function entryOfRange(
+  row: { readonly interface: string; readonly mac: string; readonly node?: string },
+  { neighbor, "cluster-node": nodes }: Sources,
+): Entry | undefined {
+  const first = nodes?.ranges.find((range) => row.node !== undefined && range.node === row.node)?.prefix.split("/")[0];
+  const entries = (neighbor?.rows ?? []).filter((other) => other.interface === row.interface && TUNNEL_OF_FLANNEL.test(other.interface));
+  // elsewhere it has the right one: the range is another node's by now
+  if (first === undefined || entries.some((other) => other.mac === row.mac)) return undefined;
+  return entries.find((other) => other.address === first && other.state === "PERMANENT");
+}

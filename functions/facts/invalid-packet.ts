@@ -2,12 +2,13 @@ import { z } from "zod";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { rulesOf } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
-import { complaints } from "./kernel-complaint.ts";
+import { type Complaint, complaints } from "./kernel-complaint.ts";
 import type { KernelLog } from "./kernel-log.ts";
 import type { Nft } from "./nft-row.ts";
 import { keeperOf } from "./packet-path-keeper.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import { isPrivate } from "./private-address.ts";
 import { Untranslated } from "./tcp-trace.ts";
 
 /**
@@ -51,6 +52,13 @@ const Overrun = z.object({
   reset: z.boolean(),
 });
 
+/**
+ * The newest message of each connection of which a firewall notes that it drops the answer to a SYN as INVALID on its way through the node: the SYN went another way.
+ *
+ *     STATE_INVALID_DROP: IN=br0 OUT=br0 MAC=… SRC=10.50.0.2 DST=192.168.1.120 … PROTO=TCP SPT=22 DPT=51544 WINDOW=65160 RES=0x00 ACK SYN URGP=0
+ */
+const Unasked = Overrun.omit({ reset: true });
+
 /** What translates addresses of packets that pass the node; one row for each program. */
 const Translator = z.object({
   line: z.int(),
@@ -64,6 +72,8 @@ const Passage = z.object({ line: z.int(), owner: z.string(), chain: z.string(), 
 const InvalidPacket = z.object({
   drops: z.array(Drop),
   overruns: z.array(Overrun),
+  /** Answers of servers in private networks. */
+  unasked: z.array(Unasked),
   /** Resets of such connections, as tcpdump shows them. */
   resets: z.array(z.object({ line: z.int(), source: z.string(), destination: z.string() })),
   /** Packets that came to a client with the endpoint's own address, and its resets; of a trace on the node, or else of one in a pod. */
@@ -95,6 +105,9 @@ interface Sources {
 
 const OVERRUN = /nf_ct_(?:tcp|proto_6): SEQ is over (?:the )?upper bound/;
 const CONNECTION = /\bSRC=([\d.a-fA-F:]{2,45}) DST=([\d.a-fA-F:]{2,45}) .{0,200}?\bSPT=(\d{1,5}) DPT=(\d{1,5})/;
+/** What firewalld and people have written in front of a packet on its way through the node: `STATE_INVALID_DROP: `, `BLOCKED INVALID FORWARD:`. */
+const REFUSED = /^(.{0,100}?INVALID.{0,100}?)\bIN=\S{1,15} OUT=\S/i;
+const REFUSES = /DROP|DEN(?:Y|IED)|BLOCK|REJECT/i;
 /** Chains of iptables that only packets on their way through the node pass. */
 const FORWARDED = /FORWARD|forward|^DOCKER-USER$|^cali-(?:fw|tw)-/;
 /** nft, from JSON and as text: `ct state invalid drop`, `ct state { invalid } drop`, `ct state vmap { invalid : drop, … }`. */
@@ -116,12 +129,13 @@ export const invalidPacket = defineDerivedFact<InvalidPacket>({
     const { iptables, nft } = values;
     const trace = values["packet-trace"]?.resets ?? [];
     const astray = [values["packet-trace"], values["pod-trace"]].find((seen) => (seen?.untranslated.length ?? 0) > 0)?.untranslated ?? [];
-    const found = overrunsOf(values["kernel-log"]);
+    const found = connectionsOf(complaints(values["kernel-log"], OVERRUN));
     const overruns = found.map((overrun) => ({ ...overrun, reset: trace.some((reset) => isAnswer(reset, overrun)) }));
     const searched = (values["absent-rule"]?.rows ?? []).filter((row) => row.of === "invalid-drop" && row.family === "ipv4").map((row) => placed(row));
     return {
       drops: [...(iptables === undefined ? [] : dropsOf(iptables)), ...(nft === undefined ? [] : nftDrops(nft))].slice(0, MAX_ROWS),
       overruns,
+      unasked: connectionsOf(complaints(values["kernel-log"], REFUSED).filter(({ message }) => isAnswerToSyn(message))),
       resets: trace
         .filter((reset) => found.some((overrun) => isAnswer(reset, overrun)))
         .map((reset) => ({ ...placed(reset), source: reset.source, destination: reset.destination })),
@@ -182,9 +196,9 @@ const isOfIptables = ({ family, table }: { family: string; table: string }): boo
   (family === "ip" || family === "ip6") && /^(?:raw|mangle|nat|filter|security)$/.test(table);
 
 /** One row for each connection, of its newest message. */
-function overrunsOf(log: Placed<KernelLog> | undefined): Omit<Overrun, "reset">[] {
+function connectionsOf(messages: readonly z.infer<typeof Complaint>[]): Omit<Overrun, "reset">[] {
   const found = new Map<string, Omit<Overrun, "reset">>();
-  for (const { message, ...complaint } of complaints(log, OVERRUN)) {
+  for (const { message, ...complaint } of messages) {
     const [, source = "", destination = "", from, to] = CONNECTION.exec(message.slice(0, 600)) ?? [];
     if (from === undefined || to === undefined) continue;
     const key = `${source} ${from} ${destination} ${to}`;
@@ -193,6 +207,12 @@ function overrunsOf(log: Placed<KernelLog> | undefined): Omit<Overrun, "reset">[
     found.set(key, { ...complaint, source, sourcePort: Number(from), destination, destinationPort: Number(to), count });
   }
   return [...found.values()];
+}
+
+/** Whether it is dropped, and a server's of a private network: what others send that nobody asked for comes from anywhere. */
+function isAnswerToSyn(message: string): boolean {
+  const [, source = ""] = CONNECTION.exec(message.slice(0, 600)) ?? [];
+  return REFUSES.test(REFUSED.exec(message)?.[1] ?? "") && / ACK SYN(?: |$)/.test(message) && isPrivate(source);
 }
 
 /** Whether a reset is the receiver's answer. A port of which tcpdump printed an unknown name may be any. */

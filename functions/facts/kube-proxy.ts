@@ -117,8 +117,13 @@ export const kubeProxy = defineFact<KubeProxy>({
     const [first, second] = [1, 2].map((sample) => parts.filter((part) => part.sample === sample));
     const before = new Map((first ?? []).flatMap((part) => part.value.metrics.map((row) => [row.name, row.value] as const)));
     const after = (second ?? []).flatMap((part) => part.value.metrics.map((row) => ({ ...row, valueDelta: row.value - (before.get(row.name) ?? row.value) })));
+    const modes = (first ?? []).flatMap((part) => part.value.modes);
+    // somebody changed it between two answers
+    const changed = (second ?? []).flatMap((part) =>
+      part.value.modes.filter((row) => !modes.some(({ mode, source }) => mode === row.mode && source === row.source)),
+    );
     return {
-      modes: (first ?? []).flatMap((part) => part.value.modes).toSorted((a, b) => (a.source === b.source ? 0 : a.source === "endpoint" ? -1 : 1)),
+      modes: [...modes, ...changed].toSorted((a, b) => (a.source === b.source ? 0 : a.source === "endpoint" ? -1 : 1)),
       health: (first ?? []).flatMap((part) => part.value.health),
       metrics: after.length > 0 ? after : (first ?? []).flatMap((part) => part.value.metrics),
     };

@@ -1,5 +1,5 @@
 import { asSyslog } from "./log-prefix.ts";
-import { HOST, unitOf } from "./log-unit.ts";
+import { AGENT, HOST, unitOf } from "./log-unit.ts";
 
 /** One line of a log, its prefixes taken apart. */
 export interface LogMessage {
@@ -23,10 +23,12 @@ const SYSLOG = /^((?:[A-Z][a-z]{2}|\p{L}{3,5}\.?|\d{1,2}[月월]) {1,2}\d{1,2} \
 const UNIX = /^(\d{9,10}\.\d{6}) (?=[\w.-]{1,255} \S{1,64}: )/;
 // short-delta: "[   29.824507 <   10.000000 >] node1 …"
 const MONOTONIC = /^\[ {0,12}\d{1,10}\.\d{6}(?: < {0,12}\d{1,10}\.\d{6} >| {4,24})?\] (?=[\w.-]{1,255} (?:kernel|[^\s:[\]]{1,64}\[\d{1,10}\]): )/;
+// the time of day alone, as somebody cut it: the date is gone
+const CLOCK = new RegExp(String.raw`^\d\d:\d\d:\d\d(?:[.,]\d{1,9})? {1,3}(?=(?:${HOST} )?(?:${AGENT}|[\w.@-]{1,64}\[\d{1,10}\]): )`);
 // the host and program behind the time of syslog and journalctl
 const PROGRAM = new RegExp(String.raw`^(${HOST}) (\(?[^\s:[\]()]{1,128}\)?)(?:\[\d{1,10}\])?: ?`);
 // `--no-hostname`, or a person took the host out
-const NO_HOST = /^(?:(kernel): |(\(?[^\s:[\]()]{1,128}\)?)\[\d{1,10}\]: ?)/;
+const NO_HOST = new RegExp(String.raw`^(?:(kernel): |(\(?[^\s:[\]()]{1,128}\)?)\[\d{1,10}\]: ?|(${AGENT}): )`);
 // the container runtime's own prefix, and docker's json-file
 const CRI = /^(?:stdout|stderr) [FP] ?/;
 const DOCKER = /^\{"log":"/;
@@ -96,7 +98,7 @@ export function readMessage(content: string, format: string): LogMessage | "kern
     row.unit = unitOf((logread[3] as string).replace(/[()]/g, ""));
     rest = taken(row, { level: levelOf(logread[2] as string), time: logread[1] }, rest.slice(logread[0].length));
   }
-  const syslog = FULL.exec(rest) ?? SYSLOG.exec(rest) ?? UNIX.exec(rest) ?? MONOTONIC.exec(rest);
+  const syslog = FULL.exec(rest) ?? SYSLOG.exec(rest) ?? UNIX.exec(rest) ?? MONOTONIC.exec(rest) ?? CLOCK.exec(rest);
   const iso = syslog === null ? ISO.exec(rest) : null;
   const stamp = syslog ?? iso;
   if (stamp !== null) {
@@ -114,7 +116,7 @@ export function readMessage(content: string, format: string): LogMessage | "kern
     } else if (program === null && named) {
       const hostless = NO_HOST.exec(rest);
       if (hostless?.[1] !== undefined) return "kernel";
-      if (hostless !== null) row.unit = unitOf((hostless[2] as string).replace(/[()]/g, ""));
+      if (hostless !== null) row.unit = unitOf((hostless[2] ?? hostless[3] ?? "").replace(/[()]/g, ""));
       rest = rest.slice(hostless?.[0].length ?? 0);
     }
   }

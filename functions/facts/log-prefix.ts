@@ -9,6 +9,8 @@
 /** grep -r, grep -H and find -exec grep put the path in front, grep -n the line. */
 export const PATH_PREFIX = /^(\/[^\s:]{1,400}|[\w.-]{1,100}\.(?:log|txt)(?:\.\d)?):(?:\d{1,9}[:-](?!\d\d-\d\d[T ]))?/;
 export const NUMBER_PREFIX = /^\d{1,9}[:-](?=[IWEF]\d{4} \d\d:|\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:|\[ {0,12}\d{1,10}\.\d{6}\] )/;
+/** talosctl puts the node in front. */
+export const NODE_PREFIX = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z][a-z0-9.-]{0,62}): (?=\{"|[IWEF]\d{4} \d\d:|time="\d{4}-)/;
 
 // RFC 5424: priority and version, time, host, program, its process, the message's kind, structured data
 const HEAD = /^<\d{1,3}>1 (\d{4}-\d\d-\d\dT\S{8,32}) (\S{1,255}) (\S{1,128}) (\S{1,128}) \S{1,64} (?:-|(?:\[[^\]]{0,1000}\]){1,8})(?: \ufeff?|$)/;

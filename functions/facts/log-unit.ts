@@ -24,6 +24,8 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** The name of a host in front of a log line, or what a person put in its place (`[Redacted]`, `<hostname>`, `***`), as the source of a regular expression. */
 export const HOST = String.raw`(?:[\w.-]{1,255}|\[(?:[Rr]edacted|REDACTED|[Mm]asked|[Hh]idden|[Hh]ost(?:name)?)\]|<[\w .-]{0,20}(?:[Hh]ost|HOST|[Nn]ode|NODE|[Rr]edact|REDACT|[Ss]erver)[\w .-]{0,20}>|\*{2,40})`;
+/** Agents whose lines people copy without what stands in front. */
+export const AGENT = "(?:etcd|kubelet|containerd|dockerd|kube-proxy|flanneld|k3s|rke2|chronyd|ntpd|systemd-(?:networkd|timesyncd|resolved)|NetworkManager)";
 
 /** The one name of a program: "kubelet.service" → "kubelet", "kube-dns" → "coredns". */
 export function unitOf(name: string): string {

@@ -8,6 +8,7 @@ import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { isPodInterface } from "./pod-interface.ts";
 import { present } from "./present.ts";
+import { isPrivate } from "./private-address.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
@@ -138,7 +139,6 @@ export const mtuConflict = defineDerivedFact({
   },
 });
 
-const PRIVATE = /^(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|f[cd][0-9a-f]{2}:)/i;
 /** Larger packets are of jumbo frames, of which a network may have none. */
 const ETHERNET = 1500;
 
@@ -167,7 +167,7 @@ function laddersOf(runs: readonly PingRun[], links: readonly Link[], allLinks: b
     const lost = silent.toSorted((one, other) => one.size - other.size)[0];
     // one packet may get lost anywhere
     if (silent.reduce((sum, run) => sum + run.sent, 0) < 2) continue;
-    if (passed < 0 || lost === undefined || !(PRIVATE.test(target) || networks.has(networkOf(target)))) continue;
+    if (passed < 0 || lost === undefined || !(isPrivate(target) || networks.has(networkOf(target)))) continue;
     const size = lost.size + headers;
     // a brief listing (`ip -br link`) tells no sizes
     const sized = links.some((row) => row.interface !== "lo" && row.mtu !== undefined);

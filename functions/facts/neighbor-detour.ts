@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import { CARD } from "./card-name.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
-import { prefixBits, within } from "./ip-bits.ts";
+import { addressBits, prefixBits, within } from "./ip-bits.ts";
 import { placed } from "./placed.ts";
 import type { Route } from "./route.ts";
 import type { RouteAnswer } from "./route-answer.ts";
@@ -30,7 +31,7 @@ interface Sources {
 }
 
 /** Interfaces with neighbours; a tunnel has none. */
-const NEAR = /^(?:eth|en[opsx]|bond|br|wl|cni0|docker0|team|vmbr)/;
+const NEAR = new RegExp(`^(?:${CARD}|bond|br|wl|cni0|docker0|team|vmbr)`);
 const USUAL = new Set(["main", "local", "default"]);
 
 export const neighborDetour = defineDerivedFact<NeighborDetour>({
@@ -40,7 +41,10 @@ export const neighborDetour = defineDerivedFact<NeighborDetour>({
   optional: ["route-answer"],
   schema: NeighborDetour,
   derive(values: Sources) {
-    const subnets = [...(values.address?.rows ?? []).flatMap(fromAddress), ...(values.route?.rows ?? []).flatMap((row) => [...fromRoute(row), ...toPod(row)])];
+    const subnets = [
+      ...(values.address?.rows ?? []).flatMap(fromAddress),
+      ...(values.route?.rows ?? []).flatMap((row) => [...fromRoute(row), ...fromBroadcast(row), ...toPod(row)]),
+    ];
     const rows: (NeighborDetour["rows"][number] & Row)[] = [];
     const left = new Set<(typeof subnets)[number]>();
     for (const answer of values["route-answer"]?.rows ?? []) {
@@ -87,6 +91,17 @@ const fromRoute = (row: Route & Row): (NeighborDetour["subnets"][number] & Row)[
   !row.flags.includes("dead")
     ? subnetOf(row, row.interface, row.prefix)
     : [];
+
+/** Table local has the last address of each subnet, with the node's own as the source: the subnet is at least so large that it holds both. */
+function fromBroadcast(row: Route & Row): (NeighborDetour["subnets"][number] & Row)[] {
+  if (row.family !== "ipv4" || row.type !== "broadcast" || row.table !== "local" || row.interface === undefined || row.source === undefined) return [];
+  const [own, last] = [addressBits(row.source), prefixBits(row.prefix)?.network];
+  if (own === undefined || last === undefined) return [];
+  const hostBits = (own ^ last).toString(2).length;
+  const hosts = (1n << BigInt(hostBits)) - 1n;
+  // kernels before 5.14 list the first address of the subnet as well
+  return (last & hosts) === hosts ? subnetOf(row, row.interface, `${row.source}/${32 - hostBits}`) : [];
+}
 
 /** The route to a pod of this node, in table main. */
 const toPod = (row: Route & Row): (NeighborDetour["subnets"][number] & Row)[] =>

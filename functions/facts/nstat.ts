@@ -4,7 +4,7 @@ import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.t
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isPrompt } from "./paste.ts";
 import { procNet } from "./proc-net.ts";
-import { counterOf, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
+import { counterOf, fell, growth, isTimeLine, samples, withinOneText } from "./sampled.ts";
 
 /**
  * Counters of the protocols (IP, ICMP, TCP, UDP) of the network namespace.
@@ -261,18 +261,23 @@ function anySection(sentence: string): string | undefined {
 }
 const SECTIONS = ["Ip", "Icmp", "Tcp", "Udp", "TcpExt"];
 
+/** What does not only grow. */
+const GAUGE = /CurrEstab$|^TcpRto|MaxConn$|DefaultTTL$|Forwarding$|ReasmTimeout$/;
+
 /** Name by name the best output; what grew comes from the two samples of one command. */
 function mergeCounters(parts: readonly Part<Nstat>[]): Nstat {
   const rows = new Map<string, Counter>();
   for (const { before, after } of samples(parts, true)) {
     const old = new Map(before?.value.rows.map((row) => [row.name, row.value]));
+    const each = after.view.format === "nstat-each";
+    // all of them begin with the machine
+    const other = !each && after.value.rows.some((row) => !GAUGE.test(row.name) && fell(old.get(row.name), row.value));
     // these leave counters of zero out
     const zero = before?.complete === true && (after.view.format === "nstat" || after.view.format === "netstat") ? 0 : undefined;
     for (const row of after.value.rows) {
       const known = rows.get(row.name);
       if (known !== undefined && (known.valueDelta !== undefined || before === undefined)) continue;
-      const each = after.view.format === "nstat-each";
-      const valueDelta = before === undefined ? undefined : each ? row.value : growth(old.get(row.name) ?? zero, row.value);
+      const valueDelta = before === undefined || other ? undefined : each ? row.value : growth(old.get(row.name) ?? zero, row.value);
       rows.set(row.name, valueDelta === undefined ? row : { ...row, valueDelta });
     }
   }

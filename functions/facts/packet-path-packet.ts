@@ -1,3 +1,4 @@
+import { CARD } from "./card-name.ts";
 import type { Family } from "./ip-address.ts";
 import { type Overlap, overlap, type Range, rangeOf } from "./ip-range.ts";
 import { portNamed } from "./service-name.ts";
@@ -106,8 +107,9 @@ export const SOME_UPLINK = "?uplink";
 /** The latter, with the name that it most likely has. */
 export const someUplink = (name: string | undefined): string => (name === undefined ? SOME_UPLINK : `${SOME_UPLINK} ${name}`);
 /** What is surely not: the first no interface with pods, the second no interface with the default route. */
-const NO_POD =
-  /^(?:lo|docker0|br-[0-9a-f]{1,12}|virbr|lxdbr|tailscale|wg|tun\d|eth|en[opsx]|bond|team|wl|kube-ipvs0|nodelocaldns|dummy|flannel|vxlan|cilium_|tunl0)/;
+const NO_POD = new RegExp(
+  String.raw`^(?:lo|docker0|br-[0-9a-f]{1,12}|virbr|lxdbr|tailscale|wg|tun\d|${CARD}|bond|team|wl|kube-ipvs0|nodelocaldns|dummy|flannel|vxlan|cilium_|tunl0)`,
+);
 const NO_UPLINK = /^(?:lo$|docker0|br-[0-9a-f]{1,12}|virbr|lxdbr|cni|cbr0|cali|lxc|veth|kube-|weave|flannel|vxlan|cilium_|tunl0|nodelocaldns|dummy|azure0|azv)/;
 
 /** Is the interface the one that is asked for? `asked` may end in the wildcard `+` (iptables) or `*` (nft). */

@@ -1,3 +1,4 @@
+import { CARD } from "./card-name.ts";
 import type { Row } from "./fact.ts";
 import { addressFamily, type Family } from "./ip-address.ts";
 import { overlap, rangeOf } from "./ip-range.ts";
@@ -70,7 +71,7 @@ const LXD_BRIDGE = /^(?:lxdbr|incusbr|lxcbr)\d{1,4}$/;
 /** Tunnels between nodes whose packets go through FORWARD. Cilium's do not: eBPF takes them. */
 const POD_OVERLAY = /^(?:flannel(?:-v6)?\.\d{1,8}|flannel\d|flannel-wg(?:-v6)?|vxlan(?:-v6)?\.calico|tunl0|wireguard\.cali)$/;
 /** Network cards, and bonds of them; and tunnels that may be the way out instead. */
-const CARD = /^(?:eth\d|en[opsx]\w|em\d|p\d{1,3}p\d|bond\d|team\d|br-ex$)/;
+const UPLINK = new RegExp(String.raw`^(?:${CARD}|bond\d|team\d|br-ex$)`);
 const VPN = /^(?:wg|tun|tap|tailscale|zt|ppp|nebula|wt)\d/;
 /** Ports that belong to virtual machines or containers. */
 const GUEST_PORT = /^(?:vnet\d|tap|veth|fwpr|macvtap|vif\d)/;
@@ -213,7 +214,7 @@ function onlyCard({ links, addresses }: NodeView, family: Family): string | unde
   if (!names.has("lo") || [...names].some((name) => VPN.test(name))) return undefined;
   const cards = [...names].filter((name) => {
     const link = links.find((row) => row.interface === name);
-    if (!CARD.test(name) || link?.up === false || link?.master !== undefined) return false;
+    if (!UPLINK.test(name) || link?.up === false || link?.master !== undefined) return false;
     const own = addresses.filter((row) => row.interface === name && row.family === family);
     return addresses.length === 0 || own.some((row) => row.scope !== "link" && !/^fe[89ab]/.test(row.address));
   });

@@ -92,8 +92,8 @@ const Logged = z.object({
   outPort: z.string().optional(),
   source: z.string(),
   destination: z.string(),
-  /** As printed: "TCP", "UDP", "ICMP", a number. */
-  protocol: z.string(),
+  /** As printed: "TCP", "UDP", "ICMP", a number. Absent where a pager cut the line before. */
+  protocol: z.string().optional(),
   destinationPort: z.int().optional(),
   /** Seconds, where known. */
   age: z.number().optional(),
@@ -230,7 +230,7 @@ function refusedPackets(trace: Trace | undefined): PacketPath["refused"] {
 }
 
 const LOGGED =
-  /^(.{0,120}?)\bIN=(\S{0,16}) OUT=(\S{0,16}) .{0,200}?\bSRC=([\da-fA-F.:]{2,45}) DST=([\da-fA-F.:]{2,45}) .{0,200}?\bPROTO=(\w{1,12})(?:.{0,40}?\bDPT=(\d{1,5}))?/;
+  /^(.{0,120}?)\bIN=(\S{0,16}) OUT=(\S{0,16}) .{0,200}?\bSRC=([\da-fA-F.:]{2,45}) DST=([\da-fA-F.:]{2,45}) .{0,200}?(?:\bPROTO=(\w{1,12})(?:.{0,40}?\bDPT=(\d{1,5}))?|>$)/;
 const BRIDGED = /\bPHYSIN=(\S{1,16}) PHYSOUT=(\S{1,16}) /;
 
 function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Logged[] {
@@ -241,7 +241,7 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
     const match = whole === "" ? null : LOGGED.exec(whole);
     if (match === null) continue;
     const [, inPort, outPort] = BRIDGED.exec(whole.slice(0, 300)) ?? [];
-    const [, prefix = "", inInterface, outInterface, source = "", destination = "", protocol = "", port] = match;
+    const [, prefix = "", inInterface, outInterface, source = "", destination = "", protocol, port] = match;
     const interfaces = {
       inInterface: inInterface || undefined,
       outInterface: outInterface || undefined,
@@ -254,8 +254,7 @@ function loggedPackets(messages: NonNullable<Sources["kernel-log"]>["rows"]): Lo
       prefix: prefix.trim(),
       source,
       destination,
-      protocol,
-      ...present({ ...interfaces, inPort, outPort, destinationPort, age: row.age }),
+      ...present({ ...interfaces, inPort, outPort, protocol, destinationPort, age: row.age }),
     });
   }
   return found.reverse();

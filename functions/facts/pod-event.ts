@@ -3,6 +3,7 @@ import { agentLog } from "./agent-log.ts";
 import { isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
 import { kubeObjects } from "./kube-list.ts";
+import { isCalled } from "./node-name.ts";
 import { present } from "./present.ts";
 
 /**
@@ -40,9 +41,9 @@ const DESCRIBED = new RegExp(
 const LISTED = new RegExp(
   `^(?:[a-z0-9-]{1,63}\\s{1,80})?(${AGE})(?: \\(x(\\d{1,9}) over ${AGE}\\))?\\s{1,40}(Normal|Warning)\\s{1,40}([A-Z]\\w{1,60})\\s{1,60}([A-Za-z]{1,40}/\\S{1,253}|[A-Z][A-Za-z]{1,40})\\s{1,200}(\\S.{0,4000})$`,
 );
-// of `get events -o wide` behind OBJECT: SUBOBJECT (or nothing), SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME
+// of `get events -o wide` behind OBJECT: SUBOBJECT (or nothing), SOURCE (of an agent with its node), MESSAGE, FIRST SEEN, COUNT, NAME
 const WIDE = new RegExp(
-  `^(?:(?:<none>|(?:spec|metadata|status)\\.\\S{1,200})\\s{2,200})?[\\w./-]{1,120}(?:, \\S{1,253})?\\s{2,200}(\\S.*?)\\s{2,2000}${AGE}\\s{2,40}(\\d{1,9})\\s{2,40}\\S{1,253}$`,
+  `^(?:(?:<none>|(?:spec|metadata|status)\\.\\S{1,200})\\s{2,200})?[\\w./-]{1,120}(?:, (\\S{1,253}))?\\s{2,200}(\\S.*?)\\s{2,2000}${AGE}\\s{2,40}(\\d{1,9})\\s{2,40}\\S{1,253}$`,
 );
 // the conditions of `kubectl describe node`: Type Status LastHeartbeatTime LastTransitionTime Reason Message; the node says so at its last heartbeat. Behind `| grep Ready`
 // the line stands alone, and has lost what it was set in by
@@ -98,9 +99,12 @@ export const podEvent = defineFact({
     const unparsed = new UnparsedLines();
     if (view.format === "objects") return unparsed.with({ rows: fromObjects(input, unparsed) });
     const rows: Event[] = [];
+    const places = new Map<Event, string>();
     // the line with an event or a condition that a window may have cut: the next one goes on with it
     let before = -1;
+    const elsewhere = ofOtherNodes(input);
     for (const { line, text: raw } of lines(text)) {
+      if (elsewhere.has(line)) continue;
       const described = DESCRIBED.exec(raw);
       const listed = described === null ? LISTED.exec(raw.trimStart()) : null;
       if (view.format === "runtime") {
@@ -111,12 +115,27 @@ export const podEvent = defineFact({
           message === undefined ? [...raw.slice(0, 20_000).matchAll(IN_ONE_LINE)].map(([, quoted, plain]) => quoted ?? (plain as string)) : [message];
         for (const each of said) rows.push({ line, source: "event", type: "Condition", count: 1, message: each });
       } else if (described !== null) {
-        const [, type, reason, age, count, , message] = described as unknown as [string, string, string, string, string | undefined, string, string];
-        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message });
+        const [, type, reason, age, count, from, message] = described as unknown as [string, string, string, string, string | undefined, string, string];
+        const row: Event = { line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(count ?? 1), message };
+        const [, place] = from.split(", ");
+        if (place !== undefined) places.set(row, place);
+        rows.push(row);
       } else if (listed !== null) {
         const [, age, count, type, reason, object, told] = listed as unknown as [string, string, string | undefined, string, string, string, string];
-        const [, message = told, times = count] = WIDE.exec(told) ?? [];
-        rows.push({ line, source: "event", type, reason, ...present({ age: secondsOf(age) }), count: Number(times ?? 1), object: lowered(object), message });
+        const [, host, message = told, times = count] = WIDE.exec(told) ?? [];
+        const row: Event = {
+          line,
+          source: "event",
+          type,
+          reason,
+          ...present({ age: secondsOf(age) }),
+          count: Number(times ?? 1),
+          object: lowered(object),
+          message,
+        };
+        const place = host ?? nodeOf(row);
+        if (place !== undefined) places.set(row, place);
+        rows.push(row);
       } else if (view.format === "describe" && (NOT_READY.test(raw) || NOT_READY_END.test(raw))) {
         const [, reason, message] = (NOT_READY.exec(raw) ?? NOT_READY_END.exec(raw)) as unknown as [string, string, string];
         rows.push({ line, source: "event", type: "Condition", reason, count: 1, message });
@@ -138,18 +157,55 @@ export const podEvent = defineFact({
     // it ends with the events, or says that there are none
     const printed = text.trimEnd().split("\n");
     if (view.format === "describe" && rows.length === 0 && /^Name:/m.test(text) && !/^Events:/m.test(text)) unparsed.add(printed.length, printed.at(-1) ?? "");
-    return unparsed.with({ rows: withStarted(rows) });
+    return unparsed.with({ rows: withStarted(ofThisNode(rows, places, input.names)) });
   },
 });
 
+/** Without the events of other nodes, where some are of the node of the capture: nobody sought out those of one pod then. */
+function ofThisNode(rows: readonly Event[], places: ReadonlyMap<Event, string>, names: readonly string[] = []): readonly Event[] {
+  const isOurs = (place: string): boolean => isCalled(names, place);
+  if (![...places.values()].some(isOurs)) return rows;
+  return rows.filter((row) => isOurs(places.get(row) ?? (names[0] as string)));
+}
+
+/** The node that an event is about. */
+const nodeOf = ({ object }: Event): string | undefined => /^nodes?\/(\S{1,253})$/.exec(object ?? "")?.[1];
+
+/** `kubectl describe node`: the name, and right below it what it is there for. */
+const NAMED_NODE = /^Name:\s{1,40}([a-z0-9][a-z0-9.-]{0,252})$/;
+
+/** Where `kubectl describe nodes`, or `get nodes -o yaml`, tells of the node of the capture and of others, the lines that are about the others. */
+function ofOtherNodes({ text, argv, names }: Input): ReadonlySet<number> {
+  if (names === undefined || names.length === 0 || !/^nodes(?:\/|$)/.test(argv[2] ?? "")) return new Set();
+  const nodes: { name: string; lines: number[] }[] = [];
+  if (argv[1] === "describe") {
+    const printed = text.split("\n");
+    printed.forEach((content, i) => {
+      const name = printed[i + 1]?.startsWith("Roles:") === true ? NAMED_NODE.exec(content)?.[1] : undefined;
+      if (name !== undefined) nodes.push({ name, lines: [] });
+      nodes.at(-1)?.lines.push(i + 1);
+    });
+  } else {
+    for (const { fields } of kubeObjects(text).objects) {
+      const name = fields.get("metadata.name")?.value;
+      const told = [...fields].flatMap(([path, { line }]) => (path.endsWith(".message") ? [line] : []));
+      // JSON in one line holds all of them
+      if (name !== undefined && new Set(told).size === told.length) nodes.push({ name, lines: told });
+    }
+  }
+  const others = nodes.filter(({ name }) => !isCalled(names, name));
+  return new Set(others.length < nodes.length ? others.flatMap((node) => node.lines) : []);
+}
+
 /** `kubectl get events -o json` and `-o yaml`. The line is the message's, which YAML goes on with in further lines. */
-function fromObjects({ text, startedAt }: Input, unparsed: UnparsedLines): Event[] {
+function fromObjects({ text, startedAt, names }: Input, unparsed: UnparsedLines): readonly Event[] {
   const printed = text.split("\n");
   const { objects, whole } = kubeObjects(text);
   const end = text.trimEnd().split("\n");
   // its end is missing: behind the last line
   if (!whole && text.trim() !== "") unparsed.add(end.length, end.at(-1) as string);
-  return objects.flatMap((object): Event[] => {
+  const places = new Map<Event, string>();
+  const rows = objects.flatMap((object): Event[] => {
     const field = (path: string): string | undefined => object.fields.get(path)?.value;
     const told = object.fields.get("message") ?? object.fields.get("note");
     const [reason, type] = [field("reason"), field("type")];
@@ -158,19 +214,21 @@ function fromObjects({ text, startedAt }: Input, unparsed: UnparsedLines): Event
     const ago = startedAt === undefined || seen === undefined ? undefined : startedAt - Date.parse(seen) / 1000;
     const [kind, name] = [field("involvedObject.kind") ?? field("regarding.kind"), field("involvedObject.name") ?? field("regarding.name")];
     const count = Number(field("series.count") ?? field("count") ?? field("deprecatedCount") ?? 1);
-    return [
-      {
-        line: told.line,
-        source: "event",
-        ...present({ type }),
-        reason,
-        ...present({ age: ago === undefined || Number.isNaN(ago) ? undefined : Math.max(0, Math.round(ago)) }),
-        count: Number.isSafeInteger(count) && count > 0 ? count : 1,
-        ...present({ object: kind === undefined || name === undefined ? undefined : `${kind.toLowerCase()}/${name}` }),
-        message: spoken(`${told.value}${goesOn(printed, told.line)}`).slice(0, 4000),
-      },
-    ];
+    const row: Event = {
+      line: told.line,
+      source: "event",
+      ...present({ type }),
+      reason,
+      ...present({ age: ago === undefined || Number.isNaN(ago) ? undefined : Math.max(0, Math.round(ago)) }),
+      count: Number.isSafeInteger(count) && count > 0 ? count : 1,
+      ...present({ object: kind === undefined || name === undefined ? undefined : `${kind.toLowerCase()}/${name}` }),
+      message: spoken(`${told.value}${goesOn(printed, told.line)}`).slice(0, 4000),
+    };
+    const place = field("source.host") ?? field("deprecatedSource.host") ?? nodeOf(row);
+    if (place !== undefined) places.set(row, place);
+    return [row];
   });
+  return ofThisNode(rows, places, names);
 }
 
 /** `Pod/cart-0` as the other listings have it. */
@@ -251,7 +309,7 @@ interface Told {
 export function tableEvent(line: string): Told | undefined {
   const [, age, , , reason, object, message] = LISTED.exec(line.trimStart()) ?? [];
   if (age === undefined || reason === undefined || object === undefined || message === undefined) return undefined;
-  return { ...present({ age: secondsOf(age) }), reason, object, message: WIDE.exec(message)?.[1] ?? message };
+  return { ...present({ age: secondsOf(age) }), reason, object, message: WIDE.exec(message)?.[2] ?? message };
 }
 
 /** `4m18s` → 258; undefined for `<invalid>`. */

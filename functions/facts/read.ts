@@ -13,7 +13,7 @@ import { hasMasked, noteMasked, withoutMasked } from "./mask.ts";
 import { nodeNames, ofNeighbours } from "./node-name.ts";
 import { ofOtherPods, withoutOtherPods } from "./other-pod.ts";
 import { isShown } from "./parts.ts";
-import { countedNone, cutsNothing, keepsNewest, pipeOf } from "./pipe.ts";
+import { countedNone, cutsNothing, isLineCount, keepsNewest, pipeOf } from "./pipe.ts";
 import { present } from "./present.ts";
 import { eachCommand } from "./several-commands.ts";
 import { unwrapped } from "./unwrap.ts";
@@ -267,8 +267,11 @@ function readOutput(fact: AnyFact, view: View, { output, index, argv, pipe, sort
     stamp(parsed.value, index);
     const masked = noteMasked(parsed.value, input.text);
     const cut = output.truncated ? "the output was truncated" : output.exitCode === 124 || output.exitCode === 137 ? "the command ran into its time limit" : "";
-    const partial =
-      cut !== "" ? cut : parsed.unparsedCount > 0 ? `${parsed.unparsedCount} lines could not be read` : view.complete ? "" : "it shows only a part";
+    // a number in the place of the lines is no line of what was counted
+    const counted = isLineCount(pipe) && parsed.unparsed.length > 0 && parsed.unparsed.every((one) => Number.isSafeInteger(Number(one.text.trim())));
+    const [unparsed, unparsedCount] = counted ? [[], 0] : [parsed.unparsed, parsed.unparsedCount];
+    const shown = counted ? "its lines were counted and not shown" : view.complete ? "" : "it shows only a part";
+    const partial = cut !== "" ? cut : unparsedCount > 0 ? `${unparsedCount} lines could not be read` : shown;
     const part: Part<unknown> = {
       value: parsed.value,
       view,
@@ -277,7 +280,7 @@ function readOutput(fact: AnyFact, view: View, { output, index, argv, pipe, sort
       at: output.startMs === undefined ? undefined : output.startMs / 1000,
       truncated: output.truncated,
     };
-    return { output: index, part, problem: partial, missingTool: false, unparsed: parsed.unparsed, unparsedCount: parsed.unparsedCount, masked };
+    return { output: index, part, problem: partial, missingTool: false, unparsed, unparsedCount, masked };
   } catch (error) {
     return { ...nothing, problem: `netcheck could not read it: ${String(error)}`, missingTool: false };
   }

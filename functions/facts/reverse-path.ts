@@ -3,10 +3,12 @@ import type { Address } from "./address.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { within } from "./ip-bits.ts";
+import { fromLongIpv6 } from "./ipv6.ts";
 import type { KernelLog } from "./kernel-log.ts";
 import type { Link } from "./link.ts";
 import { placed } from "./placed.ts";
 import { present } from "./present.ts";
+import { isPrivate } from "./private-address.ts";
 import type { Route } from "./route.ts";
 import { routeTables } from "./route-lookup-evaluator.ts";
 import type { Rule } from "./rule.ts";
@@ -14,9 +16,11 @@ import type { Sysctl } from "./sysctl.ts";
 
 /**
  * Packets that the kernel logged as martian, beside the way back to their sender: the reverse path filter (rp_filter) drops a packet whose sender would be
- * answered through another interface (1, strict) or through none (2, loose).
+ * answered through another interface (1, strict) or through none (2, loose). For IPv6 the kernel has no such filter: rules of a firewall do the same, and may
+ * log it (firewalld's IPv6_rpfilter, NixOS).
  *
  *     IPv4: martian source 10.42.3.7 from 10.9.8.4, on dev eth1
+ *     rpfilter_DROP: IN=eth1 OUT= MAC=… SRC=2001:0db8:0007:0000:0000:0000:0000:0009 DST=2001:0db8:0020:0000:0000:0000:0000:0023 LEN=104 …
  */
 const Martian = z.object({
   /** Of the newest such message. */
@@ -41,6 +45,8 @@ const Martian = z.object({
   always: z.boolean(),
   /** The sender has a private address, and the interface has public ones only: nobody answers such a packet, and to drop it is what the filter is there for. */
   forged: z.boolean(),
+  /** True if a rule of a firewall dropped it, whatever rp_filter is. */
+  firewall: z.boolean().optional(),
 });
 const Filter = z.object({
   /** Of the interface's own value, or of "all" if that is larger. */
@@ -102,12 +108,13 @@ interface Sources {
 
 /** "IPv4: martian source 10.0.0.5 from 10.0.0.5, on dev eth0" of the kernel's log: destination, source, interface. */
 export const MARTIAN = /martian source (\d{1,3}(?:\.\d{1,3}){3}) from (\d{1,3}(?:\.\d{1,3}){3}), on dev (\S{1,15})/;
+/** Of a packet that goes from one port of a bridge to another the node need not know the way back. */
+const DROPPED = /^.{0,60}?\brpfilter[ _]drop\b.{0,20}?\bIN=(\S{1,15}) OUT=(?!.{0,20}\bPHYS).{0,200}?\bSRC=([\d.a-f:]{2,45}) DST=([\d.a-f:]{2,45})(?: |$)/i;
 const KEY = /^net\.ipv4\.conf\.(.{1,60})\.rp_filter$/;
 /** Tables of the rules that every node has. */
 const USUAL: ReadonlySet<string> = new Set(["local", "main", "default"]);
-const NO_HOST = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"];
-/** RFC 1918 and RFC 6598. */
-const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
+const NO_HOST = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8", "fe80::/10"];
+const MULTICAST = ["224.0.0.0/3", "ff00::/8"];
 const MAX_ROWS = 500;
 
 export const reversePath = defineDerivedFact({
@@ -162,10 +169,13 @@ function viewOf({ route, rule, address, link }: Sources, filters: readonly Filte
           row.interface === name && row.family === "ipv4" && row.protocol === "kernel" && row.source !== undefined ? [row.source] : [],
         ),
       ];
-      return own.length > 0 && !own.some((address) => PRIVATE.some((prefix) => within(address, prefix)));
+      return own.length > 0 && !own.some(isPrivate);
     },
     wayBack: (source, destination) =>
-      routes.length === 0 ? undefined : tables.lookup({ family: "ipv4", destination: source, source: destination, fwmark: 0 }),
+      // IPv4 and IPv6 are listed by commands of their own
+      routes.some(({ family }) => family === addressFamily(source))
+        ? tables.lookup({ family: addressFamily(source) ?? "ipv4", destination: source, source: destination, fwmark: 0 })
+        : undefined,
   };
 }
 
@@ -173,15 +183,19 @@ function viewOf({ route, rule, address, link }: Sources, filters: readonly Filte
 function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeView): (Martian & Row)[] {
   const martians = new Map<string, Martian & Row>();
   for (const [i, entry] of log.entries()) {
-    const match = MARTIAN.exec(entry.message);
-    if (match === null) continue;
+    const logged = loggedIn(entry.message);
+    if (logged === undefined) continue;
     const { age } = entry;
-    const [destination, source, name] = match.slice(1) as [string, string, string];
+    const { destination, source, name, firewall } = logged;
     if (addressFamily(source) === undefined || addressFamily(destination) === undefined) continue;
     const key = `${name} ${source}`;
     const known = martians.get(key);
     if (known === undefined && martians.size >= MAX_ROWS) continue;
-    const always = node.isOwn(source) || NO_HOST.some((prefix) => within(source, prefix)) || within(destination, "224.0.0.0/3") || destination.endsWith(".255");
+    const always =
+      node.isOwn(source) ||
+      NO_HOST.some((prefix) => within(source, prefix)) ||
+      MULTICAST.some((prefix) => within(destination, prefix)) ||
+      destination.endsWith(".255");
     const answer = node.wayBack(source, destination);
     const back = answer?.outcome === "unicast" ? answer.route : undefined;
     const surelyNone = answer !== undefined && (answer.outcome === "none" || answer.outcome === "unreachable" || answer.outcome === "blackhole");
@@ -192,15 +206,26 @@ function martiansOf(log: NonNullable<Sources["kernel-log"]>["rows"], node: NodeV
       destination,
       count: (known?.count ?? 0) + 1,
       ...present({ age }),
-      filter: node.filterOf(name),
+      filter: firewall ? 1 : node.filterOf(name),
       ...(back?.interface === undefined ? {} : { back: back.interface, backLine: back.line }),
       asymmetric: surelyNone || (back !== undefined && !(answer?.hops ?? []).some((hop) => hop.interface === name)),
       packet: packetOf(log[i + 1]?.message ?? "") ?? known?.packet ?? "unknown",
       always,
-      forged: PRIVATE.some((prefix) => within(source, prefix)) && node.isPublic(name),
+      forged: addressFamily(source) === "ipv4" && isPrivate(source) && node.isPublic(name),
+      ...(firewall ? { firewall } : {}),
     });
   }
   return [...martians.values()];
+}
+
+/** The packet of a message that the reverse path check dropped. */
+function loggedIn(message: string): { source: string; destination: string; name: string; firewall: boolean } | undefined {
+  const martian = MARTIAN.exec(message);
+  if (martian !== null) return { destination: martian[1] as string, source: martian[2] as string, name: martian[3] as string, firewall: false };
+  const dropped = DROPPED.exec(message.slice(0, 600));
+  return dropped === null
+    ? undefined
+    : { name: dropped[1] as string, source: fromLongIpv6(dropped[2] as string), destination: fromLongIpv6(dropped[3] as string), firewall: true };
 }
 
 /** Packets of a trace whose answer leaves by another interface than the one they came in on. */

@@ -41,13 +41,19 @@ export function growth(before: number | undefined, after: number): number | unde
   return before === undefined || after < before ? undefined : after - before;
 }
 
-/** How much each of these counters grew from `before` to `after`, as `…Delta`: where one is missing or was reset, nothing. */
+/**
+ * True if a counter went down: it was set back, with all that are counted beside it, or it is another machine's. The kernel's smaller ones begin again at 2³².
+ */
+export const fell = (before: number | undefined, after: number): boolean => before !== undefined && after < before && before < 2 ** 31;
+
+/** How much each of these counters of one row grew from `before` to `after`, as `…Delta`: where one is missing, or any was set back, nothing. */
 export function deltas<C extends string>(
   counters: readonly C[],
   before: { readonly [Name in C]?: number | undefined } | undefined,
   after: { readonly [Name in C]?: number | undefined },
 ): { [Name in `${C}Delta`]?: number } {
   const grown: { [name: string]: number } = {};
+  if (counters.some((counter) => fell(before?.[counter], after[counter] ?? Number.POSITIVE_INFINITY))) return grown as { [Name in `${C}Delta`]?: number };
   for (const counter of counters) {
     const now = after[counter];
     const delta = now === undefined ? undefined : growth(before?.[counter], now);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import { CARD } from "./card-name.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import { prefixBits, within } from "./ip-bits.ts";
@@ -57,7 +58,7 @@ interface Sources {
 }
 
 /** Interfaces to the outside: no bridges, pods, VPNs, networks for management. */
-const UPLINK = /^(?:eth|en[opsx]|bond|team|ib|em\d|p\d|wan|wwan|ppp)/;
+const UPLINK = new RegExp(`^(?:${CARD}|bond|team|ib|wan|wwan|ppp)`);
 const USUAL = /^(?:main|local|default)$/;
 const NUMBER = /^\d{1,10}$/;
 

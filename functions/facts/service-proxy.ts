@@ -65,8 +65,10 @@ const Looped = z.object({ line: z.int(), address: z.string(), node: z.string() }
 /** A rule that sends a service to an endpoint, where none of all endpoints that its rules know is among those that the cluster lists for it. */
 const Outdated = z.object({ line: z.int(), service: z.string(), address: z.string(), listed: z.array(z.string()) });
 const ServiceProxy = z.object({
-  /** The best source first; a source that contradicts itself is left out. */
+  /** The best source first. */
   modes: z.array(Mode),
+  /** Answers of the running kube-proxy, where it named one mode and then another: what was shown may be from before the change as well as from after it. */
+  changed: z.array(Mode),
   bound: z.array(Bound),
   leftovers: z.array(Leftover),
   /** Of addresses that are bound and not the node's own. */
@@ -162,13 +164,16 @@ function derive(sources: Sources, whole: ReadonlySet<string>): ServiceProxy {
   const sets = services.filter((row) => row.spec.includes("--match-set KUBE-") || row.spec.includes("match-set KUBE-"));
   const replaced = replacedBy(sources, whole);
   const modes = replaced === undefined ? modesOf(sources, jumps, sets) : [replaced];
+  const answers = modes.filter((row) => row.source === "endpoint");
+  const changed = answers.some((row) => row.mode !== answers[0]?.mode) ? answers : [];
   const bound = boundOf(sources);
-  const leftovers = leftoversOf(sources, whole, modes[0], bound, jumps, sets).slice(0, MAX_ROWS);
+  const leftovers = changed.length > 0 ? [] : leftoversOf(sources, whole, modes[0], bound, jumps, sets).slice(0, MAX_ROWS);
   const written = (whole.has("agent-log") ? (sources["agent-log"]?.rows ?? []) : []).flatMap((row) =>
     row.age !== undefined && row.message.includes("SyncProxyRules complete") ? [{ ...placed(row), age: row.age }] : [],
   );
   return {
     modes,
+    changed,
     bound,
     leftovers,
     foreign: [...foreignOf(sources, whole, bound), ...(bound.length === 0 ? virtualOf(sources) : [])].slice(0, MAX_ROWS),
@@ -196,7 +201,8 @@ function modesOf(sources: Sources, jumps: readonly (IptablesRow & Row)[], sets: 
   // an empty setting is the default of the version, on Linux iptables
   const told = (source: "endpoint" | "config"): Mode[] =>
     settings.filter((row) => row.source === source).map((row) => ({ ...placed(row), mode: row.mode || "iptables", source }));
-  modes.push(...told("endpoint"));
+  // of several answers the last one counts
+  modes.push(...told("endpoint").toReversed());
   for (const row of sources.process?.rows ?? []) {
     const mode = ARGUMENT.exec(row.arguments ?? "")?.[1];
     if (mode !== undefined && /^(?:kube-proxy|hyperkube|k3s|k3s-server|k3s-agent|kubelite)/.test(row.command))

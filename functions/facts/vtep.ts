@@ -138,7 +138,7 @@ interface Tables {
   readonly below: ReadonlyMap<string, Row & { readonly state: string }>;
   /** Addresses of this node; undefined where none were read. */
   readonly addresses: readonly (Address & Row)[] | undefined;
-  readonly own: ReadonlySet<string>;
+  readonly own: ReadonlyMap<string, Address & Row>;
   readonly allAddresses: boolean;
   /** Listings that have `lo`: they were of all addresses, even if their end is missing. */
   readonly listings: ReadonlySet<number | undefined>;
@@ -171,7 +171,7 @@ function tablesOf(sources: Sources, names: ReadonlySet<string>, whole: ReadonlyS
     neighbors,
     below,
     addresses: address?.rows,
-    own: new Set((address?.rows ?? []).map((row) => row.address)),
+    own: new Map((address?.rows ?? []).map((row) => [row.address, row])),
     allAddresses: whole.has("address"),
     listings: new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : []))),
     nodes,
@@ -191,19 +191,22 @@ function endOf(tables: Tables, name: string, gateway: string): { row: Omit<Vtep,
   const node = destination === undefined ? undefined : nodes.find((row) => row.internalAddress === destination);
   const unlisted = destination !== undefined && tables.allNodes && node === undefined;
   const device = tables.links.get(name)?.mac;
-  const shown = !allAddresses && (addresses ?? []).some((row) => row.interface === name && row.address === gateway && !tables.listings.has(row.output));
+  // where the gateway itself was shown, its node was, too: no route leads over an address of the node's own
+  const ends = (addresses ?? []).filter((row) => row.interface === name && row.address === gateway);
+  const shown = !allAddresses && ends.some((row) => !tables.listings.has(row.output));
   // the listing was cut before the device's address, which may be the gateway's
   const hidden = addresses !== undefined && !allAddresses && !addresses.some((row) => row.interface === name);
   // one of the two was asked of another node; the tunnel of the one at the other end begins there
   const theirs = (destination !== undefined && tables.locals.get(name) === destination) || !tables.isOne(entry, tables.links.get(name));
+  const home = destination === undefined ? undefined : tables.own.get(destination);
   const step = (row: Row, kind: Step["kind"]): Step => ({ ...placed(row), interface: name, gateway, kind });
   return {
     row: {
       ...present({ mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
       unforwarded: mac !== undefined && forward === undefined && (forwarded.has(name) || forwarded.has("*")),
       // what another node has for this device agrees with it
-      ownMac: mac !== undefined && device === mac && !shown && !hidden && !theirs,
-      ownDestination: destination !== undefined && tables.own.has(destination),
+      ownMac: mac !== undefined && device === mac && ends.length === 0 && !hidden && !theirs,
+      ownDestination: home !== undefined && ends.length === 0 && tables.isOne(forward, home),
       ...present({ deviceMac: shown && mac !== undefined ? device : undefined }),
     },
     steps: [

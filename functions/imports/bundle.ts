@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Capture, Output } from "../facts/capture.ts";
-import { asked, commandLine, isRefusal } from "../facts/command.ts";
+import { commandLine, isRefusal, sampled } from "../facts/command.ts";
 import { commandsOf } from "../facts/command-list.ts";
 import { commandsOfTurn } from "../facts/command-loop.ts";
 import { toldByDate } from "../facts/date-output.ts";
@@ -125,7 +125,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
   let redacted = 0;
   const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "", machine }): Output => {
     // the same command again is the second sample of its counters
-    const question = asked(command);
+    const question = sampled(command);
     const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
     // rules that were not there when somebody first searched for them have no counters
     if (!isRefusal(text) && !(text.trim() === "" && RULES_SOUGHT.test(question))) seen.set(question, sample);

@@ -46,6 +46,8 @@ const OTHERWISE = new RegExp(
 /** Prompts, and what is known above. */
 const PROMPT_SIGN = /^[ \t]{0,8}[#$%>][ \t]{0,4}$/;
 const CLOSING: Readonly<Record<string, string>> = { "'": "'", '"': '"', "`": "`", "*": "*", "<": ">", "[": "]", "(": ")", "{": "}", "│": "│" };
+/** " on the second node:", " (w1)" */
+const PLACE = /^\*{0,2} (?:\([^()`]{1,60}\)|(?:on|from|at|in|of) [^`.,;]{1,60}?)\*{0,2}:?[ \t]{0,4}$/;
 /** What stands behind it without a sign that opened it. */
 const TRAILING = /[ \t]{1,4}[=#*~─━═│|:<>.…+-]{1,100}[ \t]{0,4}$|[:…]$|\.{3}$|([=#*~-])\1{2,100}$/u;
 
@@ -132,6 +134,9 @@ function otherwise(text: string): readonly [string, string] | readonly [] {
   const [, before = "", words = ""] = OTHERWISE.exec(text) ?? [];
   if (words === "" || PROMPT_SIGN.test(before) || NUMBERED.test(text)) return [];
   const close = CLOSING[/^[[(│]/u.test(before.trim()) ? (before.trim().at(-1) ?? "") : (before.at(-1) ?? "")];
+  // words behind a command in backticks are no part of it: where it ran, or a sentence, which is no heading
+  const [code = "", place] = before.endsWith("`") ? (/^([^`]{1,400})`(?=.{0,400}[\p{L}\d])(.{0,400})$/u.exec(words)?.slice(1) ?? []) : [];
+  if (place !== undefined) return PLACE.test(place) ? [`${before.replaceAll(/\d+/g, "0")} place`, code.trim()] : [];
   let last = close === undefined ? -1 : words.lastIndexOf(close);
   // `**ip route**`
   while (last > 0 && words[last - 1] === close) last--;

@@ -1,4 +1,4 @@
-import { HOST } from "../facts/log-unit.ts";
+import { AGENT, HOST } from "../facts/log-unit.ts";
 import { unwrapped } from "./log-wrapper.ts";
 
 /**
@@ -47,10 +47,10 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     /^[ \t]{0,8}<\d{1,3}>(?:1 \d{4}-\d\d-\d\dT\S{8,32} \S{1,255} \S{1,128} \S{1,128} \S{1,64} (?:-|\[)|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,255} \S{1,128}: )/,
     "tail /var/log/syslog",
   ],
-  // the same, of which the time was not copied
+  // the same, of which the time was not copied, or its date
   [
     new RegExp(
-      String.raw`^[ \t]{0,8}(?:${HOST} )?(?:etcd|kubelet|containerd|dockerd|kube-proxy|flanneld|k3s|rke2|chronyd|ntpd|systemd-(?:networkd|timesyncd|resolved)|NetworkManager)\[\d{1,10}\]: \S`,
+      String.raw`^[ \t]{0,8}(?:(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})? {1,3})?(?:${HOST} )?${AGENT}\[\d{1,10}\]: \S|\d\d:\d\d:\d\d(?:[.,]\d{1,9})? {1,3}(?:${HOST} )?${AGENT}: \S)`,
     ),
     "journalctl",
   ],

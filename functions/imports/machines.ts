@@ -37,6 +37,20 @@ export function ofRemote(command: string): Machine | undefined {
   return host === undefined ? undefined : { name: shortName(host) };
 }
 
+/** `ssh core@node1`, `vagrant ssh n1`, `docker exec -it kind-worker bash`, `kubectl debug node/n1 -it --image=busybox`: who types on is there. */
+const LOGIN: readonly RegExp[] = [
+  /^(?:sudo )?ssh(?: -[1246AaCfgKkMNnqsTtVvXxYy]{1,8}| -[BbcDEeFIiJLlmOopQRSWw] ?\S{1,200}){0,12} (?:[\w.-]{1,64}@)?([A-Za-z0-9][\w.-]{0,252})(?: -[ip] \S{1,200})?$/,
+  /^(?:sudo )?(?:vagrant ssh|(?:multipass|lxc|incus) shell|minikube ssh (?:-n|--node)) ([A-Za-z0-9][\w.-]{0,62})$/,
+  /^(?:sudo )?(?:docker|podman|nerdctl) exec (?:-\w{1,6} ){0,4}([\w.-]{1,60}-(?:control-plane|worker)\d{0,3}|k3d-[\w.-]{1,60}-(?:server|agent)-\d{1,3}|minikube-m\d{2}) (?:\/bin\/)?(?:ba)?sh$/,
+  /^(?:sudo )?(?:(?:microk8s |k3s |k0s )?kubectl|oc) (?:-\S{1,80} ){0,6}debug (?:-\S{1,80} ){0,6}nodes?\/([\w.-]{1,252})(?: (?!--(?: |$))-\S{1,200}(?: [a-z]\S{0,200})?){0,8}(?: -- (?:chroot \/host )?(?:\/bin\/)?(?:ba)?sh)?$/,
+];
+
+/** The machine on which a command opens a shell; undefined if it opens none. */
+export function ofLogin(command: string): Machine | undefined {
+  const host = command.length > 1000 ? undefined : LOGIN.map((form) => form.exec(command)?.[1]).find((name) => name !== undefined);
+  return host === undefined ? undefined : { name: shortName(host) };
+}
+
 /** What runs, on whichever machine. */
 const bareOf = (command: string): string => {
   if (command.length <= 4000 && REACHED.test(command)) return commandLine(command).argv.join(" ");
@@ -52,7 +66,12 @@ const LABEL = /^[ \t]{0,4}(?:#{1,6} |[-*+] )?(\*{0,2})((?:[\w.()'-]{1,40} ){0,5}
 const NODE_WORD = /\b(?:nodes?|hosts?|machine|server|workers?|masters?|vm|instance|peer)[-_]?\d{0,4}\b/i;
 /** What is told of pods from outside. */
 const ABOUT = /\b(?:logs?|events?|descri\w+|yaml|json|spec|manifest|status|list|definition|config\w*|cidrs?|address(?:es)?|ips?)\b/i;
-const POD_WORD = /\b(?:pods?|containers?|busybox|netshoot|netns)\b/i;
+/** What is told of the inside of a pod. */
+export const POD_WORD = /\b(?:pods?|containers?|busybox|netshoot|netns)\b/i;
+
+/** "In the client pod on node1", "Pod on the second node": the inside of a pod, wherever that runs. */
+const POD_ON_NODE =
+  /^(?:(?:from )?(?:in|inside|within|from|on) )?(?:(?:the|a|an|my|our) )?(?:[\w-]{1,30} ){0,2}(?:pod|container) \(?(?:(?:running|that runs|scheduled) )?(?:on|at|in) /i;
 
 /** What a report says of its pods, where a label only names them: "# Pods don't have internet access", "Pods lose network:". */
 const TOLD =
@@ -65,6 +84,7 @@ const HEADING = /^[ \t]{0,4}#/;
 export function ofLabel(line: string): Machine | undefined {
   const [whole, bold = "", words = "", ...colons] = line.length > 120 ? [] : (LABEL.exec(line) ?? []);
   if (whole === undefined || !(bold === "**" || colons.includes(":") || HEADING.test(whole))) return undefined;
+  if (POD_ON_NODE.test(words)) return { pod: true };
   if (NODE_WORD.test(words)) return { name: words.toLowerCase().replaceAll(/[^a-z0-9.-]+/g, "-") };
   const host = HOST.exec(words)?.[1];
   if (host !== undefined && !NO_HOST.test(host) && !POD.test(host)) return { name: shortName(host) };

@@ -1,4 +1,4 @@
-import { asksNetwork, commandLine, isPromptLine, searchOf, withoutPrompt } from "../facts/command.ts";
+import { asksNetwork, commandLine, isPromptLine, asked as questionOf, searchOf, withoutPrompt } from "../facts/command.ts";
 import { commandsOf } from "../facts/command-list.ts";
 import { tellsTime } from "../facts/date-output.ts";
 import { asksAnywhere } from "../facts/node-name.ts";
@@ -9,9 +9,10 @@ import type { Blocks } from "./code-blocks.ts";
 import { announcedConfiguration, configurationOf } from "./configuration.ts";
 import { type Headings, headingsOf } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
-import { type Machine, ofLabel, ofPrompt, ofRemote } from "./machines.ts";
+import { type Machine, ofLabel, ofLogin, ofPrompt, ofRemote } from "./machines.ts";
 import { pairedLabels } from "./paired-labels.ts";
 import { isProse } from "./prose.ts";
+import { SavedFiles } from "./saved-files.ts";
 import { signOf } from "./unnamed-outputs.ts";
 
 /** Outputs whose command stands in the text: behind a prompt, in a heading, in the first line of a block, in the sentence above it. */
@@ -56,6 +57,8 @@ const WORDED =
   /^[ \t]{0,4}(?:(?:And |And the |The |Here is the |This is the )?(?:[Oo]utput|[Rr]esult)s? (?:of|from)(?: running)? [`"']?([a-z][^`"'\n]{1,200}?)[`"']?(?: (?:command|is|on (?:the )?[\w.-]{1,63}(?: node| host)?)){0,2}|[`"']?([a-z][^`"'\n]{1,200}?)[`"']? (?:command )?(?:outputs?|results?|shows?|gives|returns|prints|says|reports)(?: (?:me|us|only|just|this|the following)){0,2}):[ \t]{0,4}$/;
 /** No sentence has a pipe into such a program: `netstat -na | awk '{print $6}' | sort | uniq -c`. */
 const PIPED = /^[ \t]{0,4}[a-z][\w./-]{1,40} [^|]{1,400}\| {0,2}(?:[ef]?grep|awk|sort|uniq|wc|head|tail|sed|cut|less|jq)\b/;
+/** Words of a person's behind a `#`. */
+const COMMENT = /^[ \t]{0,8}# {1,4}[\p{L}\d][^\s=]{0,40}(?: \S{1,100}){1,60}[ \t]{0,4}$/u;
 /** A shell inside of something else: what follows is not the node's until `exit`. */
 const SHELL = /(?:^|[\s/])(?:ba|da|z|a)?sh(?:\s+-[il]+)?$/;
 /** A container that is a node: kind, k3d, minikube. */
@@ -81,6 +84,7 @@ class Reader implements Named {
   readonly commands = new Set<number>();
   readonly machines: (Machine | undefined)[] = [];
   target: string | undefined;
+  private debugged = false;
   private readonly blocks: Blocks;
   private readonly heads: ReadonlySet<string>;
   private readonly headings: Headings;
@@ -102,10 +106,11 @@ class Reader implements Named {
   private readonly dollar: boolean;
   /** Where the last command left the shell, as far as that is known. */
   private folder: string | undefined;
+  private readonly saved = new SavedFiles();
   /** Whether such lines stood right above. */
   private noted = false;
   /** The shells that were opened and not left, and what of them is the node's. */
-  private readonly shells: Shell[] = [];
+  private readonly shells: { readonly of: Shell; readonly behind: string | undefined; readonly before?: { readonly machine: Machine | undefined } }[] = [];
 
   constructor(blocks: Blocks, meant: string | undefined) {
     this.blocks = blocks;
@@ -134,7 +139,10 @@ class Reader implements Named {
     }
     this.machines[i] = this.machine;
     if (line.length > 4000) return;
-    this.target = NODE.exec(line)?.[1] ?? this.target;
+    // of several nodes that were debugged, the first is the one that is read together with the rest
+    const debugged = this.debugged ? undefined : NODE.exec(line)?.[1];
+    this.debugged ||= debugged !== undefined;
+    this.target = debugged ?? this.target;
     const begins = block[i] !== 0 && block[i] !== block[i - 1];
     if (begins) this.begin(i);
     else if (block[i] === 0 && (block[i - 1] ?? 0) !== 0 && !this.goesOn(i)) this.close(i);
@@ -161,21 +169,24 @@ class Reader implements Named {
   private command(i: number, first: boolean): void {
     const { lines, block } = this.blocks;
     const line = lines[i] ?? "";
+    const placed = (words: string): string => (this.paired.has(i) ? withoutPlace(words) : words);
+    const heading = this.headings.words.get(i);
     const prompt = PROMPT.exec(line) ?? hostPrompt(line);
     const asked = prompt !== null || isPromptLine(line);
     const alone = first || (this.bare !== 0 && block[i] === this.bare) || PIPED.test(line);
     const typed =
-      (this.headings.words.get(i) === "" ? (configurationOf(line) ?? "") : this.headings.words.get(i)) ??
+      (heading === "" ? (configurationOf(line) ?? "") : heading === undefined ? undefined : placed(heading)) ??
       (prompt !== null
         ? unmarked(line.slice(prompt[0].length))
         : asked
           ? (plausible(unmarked(withoutPrompt(line))) ?? this.habitual(line) ?? commented(line))
-          : (headingOf(line, this.open) ?? configurationOf(line) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
+          : (headingOf(placed(line), this.open) ?? configurationOf(line) ?? (alone && isTyped(line.trim()) ? line.trim() : undefined)));
     if (typed === undefined) return;
     if (first && prompt === null && typed === line.trim()) this.bare = block[i] ?? 0;
     this.commands.add(i);
     // a heading, and below it the prompt with the same: the script shows what it runs
     if (asked && this.open?.command === typed && this.isBlank(this.open.from - 1, i)) this.open = undefined;
+    if (asked && this.isAnnounced(typed, i)) this.open = undefined;
     this.close(i);
     const host = prompt?.[1] ?? prompt?.[2] ?? prompt?.[3];
     if (asked) this.at(host, (prompt?.[0] ?? line.trimStart().split(" ", 1)[0] ?? "").trim());
@@ -189,11 +200,23 @@ class Reader implements Named {
     // another shell begins in another folder
     if (typed === "exit" || typed === "logout" || SHELL.test(typed)) this.folder = undefined;
     const where = folder === undefined || inFolder(typed, folder) === typed ? typed : `cd ${folder} && ${typed}`;
-    const shell = this.shells.at(-1) ?? "node";
-    if (typed === "exit" || typed === "logout") this.shells.pop();
-    else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed)) this.shells.push(shellOf(typed, shell));
+    // a container names itself in its prompt: at the one from before, its shell was left
+    const behind = host === undefined ? undefined : prompt?.[0];
+    while (behind !== undefined && this.shells.at(-1)?.behind === behind) this.shells.pop();
+    const shell = this.shells.at(-1)?.of ?? "node";
+    const login = ofLogin(typed);
+    if (typed === "exit" || typed === "logout") {
+      const left = this.shells.pop();
+      if (left?.before !== undefined && host === undefined) this.machine = left.before.machine;
+    } else if (login !== undefined) {
+      this.shells.push({ of: shell, behind, before: { machine: this.machine } });
+      this.machine = login;
+    } else if (SHELL.test(typed) || /^(?:sudo )?chroot \S+$/.test(typed))
+      this.shells.push({ of: shellOf(typed, shell), behind: OF_CONTAINER.test(typed) ? behind : undefined });
     else {
-      const command = shell === "node" ? this.inside(where) : inShell(where, shell);
+      const meaning = this.saved.asPipe(typed, this.machine?.name) ?? where;
+      const command = shell === "node" ? this.inside(meaning) : inShell(meaning, shell);
+      this.saved.note(typed, this.machine?.name);
       this.open = { command, from: i + 2, machine: ofRemote(typed) ?? this.machine, asked };
     }
   }
@@ -222,6 +245,14 @@ class Reader implements Named {
   /** True if between a command and the line at this index stands nothing, or only that its output follows. */
   private isBlank(from: number, to: number): boolean {
     return this.blocks.lines.slice(from, to).every((line) => line.trim() === "" || FOLLOWS.test(line));
+  }
+
+  /** True if the words above the block named what is asked for at this index, and since then stand only remarks: `# Column 2: packets that were dropped`. */
+  private isAnnounced(typed: string, i: number): boolean {
+    const { open } = this;
+    if (open === undefined || open.asked === true || this.blocks.block[open.from - 1] !== this.blocks.block[i]) return false;
+    const remarks = this.blocks.lines.slice(open.from - 1, i);
+    return questionOf(open.command) === questionOf(typed) && remarks.every((line) => line.trim() === "" || COMMENT.test(line));
   }
 
   /** True if the block that ends here is only a command, and the next one follows at once: what it printed. */
@@ -315,6 +346,9 @@ const FORGOTTEN = /^(?:sudo )?(?:ip (?:-[46] )?n(?:eigh(?:bou?rs?)?)? d(?:el(?:e
 /** From a container to the node: `chroot /host`, `nsenter -t 1 -a bash`. Who has the node's files or processes there was given its network, too. */
 const OF_HOST = /^(?:sudo )?(?:chroot \/(?:host|rootfs|hostfs|hostroot)\b|nsenter (?:\S{1,40} ){0,6}?(?:-t ?|--target[ =])1\s)/;
 
+/** A shell in a container, which has a host name of its own; one in another network namespace has not. */
+const OF_CONTAINER = /^(?:sudo )?(?:docker|podman|nerdctl|crictl|kubectl|k|oc) (?:\S{1,80} ){0,8}?(?:exec|rsh) /;
+
 /** Of a shell: all of it is the node's, its network alone (a pod of the host network), or nothing. */
 type Shell = "node" | "network" | "none";
 
@@ -402,6 +436,9 @@ function headingOf(line: string, open: unknown): string | undefined {
   return (isKnown(command) || isLog(command) || tellsTime(command)) && !isProse(command) ? command : undefined;
 }
 
+/** "### ip route (node 1)", "ip route on the second node:", without the machine. */
+const withoutPlace = (line: string): string => line.replace(/ (?:\([^()]{1,60}\)|(?:on|from|at|in|-) [^`:]{1,60})(?=[:*#]{0,4}[ \t]{0,4}$)/, "");
+
 /** The first line of the block at this index that holds something. */
 function firstOf(lines: readonly string[], block: readonly number[], start: number): string {
   let i = start;
@@ -433,7 +470,8 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   return typed === undefined ? announcedConfiguration(sentence, signed) : undefined;
 }
 
-const programOf = (command: string): string => commandLine(command).argv[0] ?? "";
+/** The program, without the backend in its name: `iptables-legacy-save` and `iptables-save` sign alike. */
+const programOf = (command: string): string => (commandLine(command).argv[0] ?? "").replace(/^(ip6?tables)-(?:legacy|nft)/, "$1");
 
 /** The command that prints such a line. */
 const shownBy = (line: string): string | undefined => signOf(line) ?? logSignOf(line);

@@ -45,7 +45,9 @@ const COMMANDS: FileTable = [
     /^(?:k3s|rke2|kubeadm)\/podlogs\/(?:kube-system|calico-system|tigera-operator)-((?:kube-proxy|canal|calico|cilium|flannel|rke2-canal|rke2-cilium|coredns)[\w.-]{1,200})$/,
     "kubectl logs --all-containers $1",
   ],
-  [/^(?:k3s|rke2|kubeadm)\/kubectl\/(nodes|pods|services)$/, "kubectl get $1 -o wide --all-namespaces"],
+  [/^(?:k8s|k3s|rke2|kubeadm)\/kubectl\/(nodes|pods|services|endpoints)$/, "kubectl get $1 -o wide --all-namespaces"],
+  // annotations and conditions, which the list lacks
+  [/^(?:k8s|k3s|rke2|kubeadm)\/kubectl\/nodesdescribe$/, "kubectl describe nodes"],
 ];
 
 export const rancherLogCollector: Importer = {

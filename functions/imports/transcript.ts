@@ -3,6 +3,7 @@ import { tellsTime } from "../facts/date-output.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isCommand, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
+import { uncommented } from "./commented.ts";
 import { printsConfiguration } from "./configuration.ts";
 import { ansibleHost } from "./host-prefix.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
@@ -38,7 +39,7 @@ export interface Transcript extends Draft {
  * `named`: commands that the file's name may mean, for a text that names none.
  */
 export function readTranscript(text: string, file: string, named: readonly string[] = []): Transcript {
-  const blocks = blocksOf(plainPrompts(asPrinted(text)));
+  const blocks = uncommented(blocksOf(plainPrompts(asPrinted(text))));
   const { lines, block, edges, unclosed } = blocks;
   const { outputs, commands, machines, target } = namedOutputs(
     blocks,

@@ -2,11 +2,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Capture } from "../../functions/facts/capture.ts";
-import { pastedCaptures } from "../../functions/imports/index.ts";
+import { readCaptures } from "../../functions/imports/index.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
 import type { Diagnosis } from "../../functions/rules/diagnosis.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
-import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 
 /**
  * The blind cases: captures written without a look at the rules, by <fault-id>/<case> or healthy/<case>. `expect.json` names the fault (`{"cause": "<rule>"}`)
@@ -36,10 +35,10 @@ function blindCases(): string[] {
     .filter((name) => existsSync(join(here, name, "expect.json")));
 }
 
-/** The capture of a case; further ones of other machines that a text shows. */
+/** The capture of a case as `netcheck diagnose` reads it; further ones of other machines that a text shows. */
 export async function blindCaptures(folder: string): Promise<[Capture, ...Capture[]]> {
   const paste = join(folder, "paste.txt");
-  return existsSync(paste) ? pastedCaptures(readFileSync(paste, "utf8"), "paste.txt", folder) : [await readCaptureFiles(folder)];
+  return (await readCaptures(existsSync(paste) ? paste : folder)) as [Capture, ...Capture[]];
 }
 
 /** Diagnoses every case whose name holds one of `words` (all, if there are none); of faulty ones those that are `chosen`. */

@@ -42,6 +42,7 @@ test("Rancher: names without an ending, the time of `date`; a log before the las
         [`${top}/networking/ipaddrshow`]: textOf(s2, "ip addr"),
         [`${top}/networking/cni/10-canal.conflist`]: "{}",
         [`${top}/rke2/podlogs/kube-system-kube-proxy-node5`]: "I1121 03:51:00.000000 1 server.go:1] x\n",
+        [`${top}/rke2/kubectl/nodesdescribe`]: "Name:               node5\nRoles:              <none>\n",
         [`${top}/rke2/podlogs/kube-system-kube-proxy-node5-previous`]: "E1120 03:51:00.000000 1 proxier.go:1] x\n",
       },
       gzipSync,
@@ -56,6 +57,7 @@ test("Rancher: names without an ending, the time of `date`; a log before the las
     "ip6tables-save",
     "iptables --numeric --verbose --list --table nat",
     "iptables-save",
+    "kubectl describe nodes",
     "kubectl logs --all-containers kube-proxy-node5",
     "sysctl -a",
   ]);
@@ -295,10 +297,18 @@ test("kops, kind, Talos: a folder for each node; of a container's logs the last"
     "controller-runtime.log": "x\n",
     "service-logs/kubelet.log": "{}\n",
   };
-  const machines = await readCaptures(directory({ ...inFolder("cp-a", talos), ...inFolder("cp-b", talos), "cluster/nodes.yaml": "x\n" }));
+  // the kubelet's own words, without the node in front that `talosctl logs` prints
+  const unready = `{"ts":1763697001000.1,"caller":"kubelet/kubelet.go:3068","msg":"Container runtime network not ready","networkReady":"NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized","err":null}\n`;
+  const machines = await readCaptures(
+    directory({
+      ...inFolder("cp-a", talos),
+      ...inFolder("cp-b", { ...talos, "dmesg.log": "", "service-logs/kubelet.log": unready }),
+      "cluster/nodes.yaml": "x\n",
+    }),
+  );
   expect(machines.map((one) => [one.target, commandsOf(one), causesOf(one)])).toEqual([
-    ["cp-a", ["talosctl dmesg"], ["conntrack-table-full"]],
-    ["cp-b", ["talosctl dmesg"], ["conntrack-table-full"]],
+    ["cp-a", ["talosctl dmesg", "talosctl logs kubelet"], ["conntrack-table-full"]],
+    ["cp-b", ["talosctl dmesg", "talosctl logs kubelet"], ["cni-config-missing"]],
   ]);
 });
 

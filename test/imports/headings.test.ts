@@ -103,6 +103,11 @@ describe("headings of a collection script", () => {
     }
   });
 
+  test.each(["on the node", "from worker 2", "(w1)", "of this machine"])("a command in backticks, and behind it where it ran: %s", (place) => {
+    const text = KNOWN.map(([command, printed]) => `\`${command}\` ${place}:\n\n${printed}\n`).join("\n");
+    expect(readTranscript(text, "x").outputs.map(({ command }) => command)).toEqual(KNOWN.map(([command]) => command));
+  });
+
   test("tell when the script ran", () =>
     expect(readTranscript(OUTPUTS.map(([command, text]) => `=== ${command} ===\n${text}\n`).join("\n"), "collect.txt").outputs[0]?.command).toBe("date"));
 

@@ -118,6 +118,67 @@ describe("the same command on two machines", () => {
     expect(commandsOf(lines).map((one) => one.filter((word) => word === "pasted" || word === "ip route"))).toEqual([["pasted", "ip route", "ip route"]]);
   });
 
+  test.each([
+    ["Here is what the first node has:", "And here the second node:", "second-node"],
+    ["On the node where it works I see:", "On the node where it does not work, I see the following:", "where-it-does-not-work"],
+    ["First the node that runs the client pod:", "Now the node that runs the server pod:", "that-runs-the-server-pod"],
+    ["The control plane shows", "The worker shows", "worker"],
+    ["Let us look at rack-a-1 first", "Then on rack-a-2:", "rack-a-2"],
+    ["Site A", "Site B", "site-b"],
+    ["## On the gateway", "## On the client", "client"],
+    ["节点1：", "节点2：", "节点2"],
+    ["在node1上执行", "在node2上执行", "node2"],
+  ])("told by words that tell the two apart: %s … %s", (one, other, name) => {
+    const lines = [one, "", "```", "$ ip route", ...ROUTES, "```", "", other, "", "```", "$ ip route", ...ROUTES, "```"];
+    expect(commandsOf(lines)).toEqual([
+      ["pasted", "ip route"],
+      [name, "ip route"],
+    ]);
+  });
+
+  test.each([
+    ["`ip route` on node1:", "`ip route` on node2:", "node2"],
+    ["Output of `ip route` on the working node", "And `ip route` from the broken node:", "broken-node"],
+    ["Master `ip route`:", "Worker `ip route`:", "worker"],
+    ["### ip route (node 1)", "### ip route (node 2)", "node-2"],
+    ["<summary>ip route (master)</summary>", "<summary>ip route (worker)</summary>", "worker"],
+    ["2.1 Master node: ip route", "2.2 Worker node: ip route", "worker-node"],
+  ])("told by the words that announce an output: %s … %s", (one, other, name) => {
+    expect(commandsOf([one, "```", ...ROUTES, "```", other, "```", ...ROUTES, "```"]).map(([machine]) => machine)).toEqual(["pasted", name]);
+  });
+
+  test.each([
+    ["$ ssh core@10.0.3.17", "$ ssh core@10.0.3.18", "10.0.3.18"],
+    ["$ vagrant ssh n1", "$ exit\n$ vagrant ssh n2", "n2"],
+    ["$ docker exec -it kind-worker bash", "# exit\n$ docker exec -it kind-worker2 bash", "kind-worker2"],
+    ["$ kubectl debug node/w-1 -it --image=busybox", "$ exit\n$ kubectl debug node/w-2 -it --image=busybox", "w-2"],
+  ])("told by the shell that was opened there: %s … %s", (one, other, name) => {
+    const found = commandsOf([one, "$ ip route", ...ROUTES, ...other.split("\n"), "$ ip route", ...ROUTES]);
+    expect(found.map(([machine]) => machine)).toEqual([one.includes("debug") ? "w-1" : "pasted", name]);
+  });
+
+  test.each([
+    ["<details><summary>node1</summary>", "<details><summary>node2</summary>"],
+    ["<p>master</p>", "<p>worker</p>"],
+  ])("told by what can be unfolded: %s … %s", (one, other) => {
+    const below = (label: string): string[] => [label, "", "```", "$ ip route", ...ROUTES, "```", "</details>", ""];
+    expect(commandsOf([...below(one), ...below(other)])).toHaveLength(2);
+  });
+
+  test.each([
+    ["what the first node has", "what the first node has after the restart"],
+    ["On the server before the reboot:", "On the client, rebooted:"],
+  ])("and not by words about one machine at two times: %s … %s", (one, other) => {
+    const lines = [one, "", "```", "$ ip route", ...ROUTES, "```", "", other, "", "```", "$ ip route", ...ROUTES, "```"];
+    expect(commandsOf(lines).map((found) => found.length)).toEqual([3]);
+  });
+
+  test("what a pod on a node shows is not the node's", () => {
+    const lines = (where: string): string[] => [`${where}:`, "", "```", "$ ip route", ...ROUTES, "```", ""];
+    const paste = [...lines("On the node"), ...lines("In the client pod on node1"), ...lines("In the server pod on node2")];
+    expect(commandsOf(paste)).toEqual([["pasted", "ip route", "nsenter -t 0 -n ip route", "nsenter -t 0 -n ip route"]]);
+  });
+
   test("told by `hostname`, where no prompt does", () => {
     const on = (host: string) => ["$ hostname", host, "$ ip route", ...ROUTES];
     expect(commandsOf([...on("n1.dc1.example"), ...on("n2.dc1.example")]).map(([name]) => name)).toEqual(["pasted", "n2"]);
