@@ -157,14 +157,15 @@ export const podEvent = defineFact({
     // it ends with the events, or says that there are none
     const printed = text.trimEnd().split("\n");
     if (view.format === "describe" && rows.length === 0 && /^Name:/m.test(text) && !/^Events:/m.test(text)) unparsed.add(printed.length, printed.at(-1) ?? "");
-    return unparsed.with({ rows: withStarted(ofThisNode(rows, places, input.names)) });
+    return unparsed.with({ rows: withStarted(ofThisNode(rows, places, input)) });
   },
 });
 
-/** Without the events of other nodes, where some are of the node of the capture: nobody sought out those of one pod then. */
-function ofThisNode(rows: readonly Event[], places: ReadonlyMap<Event, string>, names: readonly string[] = []): readonly Event[] {
+/** Without the events of other nodes, where some are of the node of the capture, or all of the cluster's were listed: nobody sought out those of one pod then. */
+function ofThisNode(rows: readonly Event[], places: ReadonlyMap<Event, string>, { names = [], argv, pipe }: Input): readonly Event[] {
   const isOurs = (place: string): boolean => isCalled(names, place);
-  if (![...places.values()].some(isOurs)) return rows;
+  const everywhere = names.length > 0 && pipe === "" && argv.some((word) => /^(?:-A|--all-namespaces(?:=true)?)$/.test(word));
+  if (!everywhere && ![...places.values()].some(isOurs)) return rows;
   return rows.filter((row) => isOurs(places.get(row) ?? (names[0] as string)));
 }
 
@@ -198,7 +199,8 @@ function ofOtherNodes({ text, argv, names }: Input): ReadonlySet<number> {
 }
 
 /** `kubectl get events -o json` and `-o yaml`. The line is the message's, which YAML goes on with in further lines. */
-function fromObjects({ text, startedAt, names }: Input, unparsed: UnparsedLines): readonly Event[] {
+function fromObjects(input: Input, unparsed: UnparsedLines): readonly Event[] {
+  const { text, startedAt } = input;
   const printed = text.split("\n");
   const { objects, whole } = kubeObjects(text);
   const end = text.trimEnd().split("\n");
@@ -228,7 +230,7 @@ function fromObjects({ text, startedAt, names }: Input, unparsed: UnparsedLines)
     if (place !== undefined) places.set(row, place);
     return [row];
   });
-  return ofThisNode(rows, places, names);
+  return ofThisNode(rows, places, input);
 }
 
 /** `Pod/cart-0` as the other listings have it. */

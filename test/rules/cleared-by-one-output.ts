@@ -76,6 +76,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.95,
     reason: "only the routes tell that one of the two ranges is no node's any more",
   },
+  "ipvs-leftovers/near-miss-the-mode-was-changed-in-between": {
+    lost: ["curl 127.0.0.1:10249/proxyMode"],
+    cause: "ipvs-leftovers",
+    confidence: 0.78,
+    reason: "that the mode was changed in between, the two answers tell together",
+  },
   "link-flapping/near-miss-lost-while-the-machine-started-by-uptime-p": {
     lost: ["uptime -p"],
     cause: "link-flapping",
@@ -165,5 +171,11 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "vpc-cni-ip-exhausted",
     confidence: 0.78,
     reason: "that its container has started since, the last lines tell alone",
+  },
+  "vtep-mac-mismatch/near-miss-the-node-at-the-other-end-was-shown-too": {
+    lost: ["ip addr"],
+    cause: "vtep-mac-mismatch",
+    confidence: 0.93,
+    reason: "that the addresses are those of the node at the other end, the device's own address tells alone",
   },
 };
