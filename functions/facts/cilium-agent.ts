@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { AgentLog } from "./agent-log.ts";
+import { byWord } from "./by-word.ts";
 import type { Pods } from "./cluster-pod.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { placed } from "./placed.ts";
@@ -88,12 +89,12 @@ const ABOUT_MAPS = /\b(?:(?:policy)?maps?|bpf|syncPolicyMap)\b/i;
 const POLICY_MAP = /\b(?:syncP|P)olicyMap\b|\bl[34] policy map\b/;
 const MAP_NAME = /\b(?:cilium_)?((?:ct|snat_v|lb|policy|ipcache|lxc)[46_a-z0-9]{0,60})\b/;
 /** What `cilium bpf … list | wc -l` counts, by the name of the map that holds it. The list begins with no headline. */
-const COUNTED: Readonly<Record<string, string>> = {
+const COUNTED = byWord<string>({
   "ct global": "cilium_ct4_global",
   nat: "cilium_snat_v4_external",
   ipcache: "cilium_ipcache",
   ct: "cilium_ct4_global",
-};
+});
 
 interface Sources {
   readonly "cilium-status"?: {
@@ -291,10 +292,10 @@ function metrics(map: Sources["cilium-map"]): CiliumAgent["maps"] {
 }
 
 /** The maps that one listing of Cilium goes through. */
-const LISTED_TOGETHER: Readonly<Record<string, readonly string[]>> = {
+const LISTED_TOGETHER = byWord<readonly string[]>({
   cilium_ct4_global: ["cilium_ct4_global", "cilium_ct_any4_global", "cilium_ct6_global", "cilium_ct_any6_global"],
   cilium_snat_v4_external: ["cilium_snat_v4_external", "cilium_snat_v6_external"],
-};
+});
 
 /** What they hold, as the agent tells it: a map for each kind, and with IPv6 another one as large. */
 function sizeOf(name: string, status: Sources["cilium-status"]): number {

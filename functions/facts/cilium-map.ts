@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { hasOption, isPromptLine, optionValue } from "./command.ts";
 import { defineFact, type Input, lines, type Part, UnparsedLines, type View } from "./fact.ts";
 import { asString, jsonElements } from "./json.ts";
@@ -68,10 +69,10 @@ const MONITOR_DROP = /^(?:\d\d:\d\d:\d\d\.\d{1,9} )?xx drop \(([^)]{1,100})\)/;
 const HUBBLE_DROP = /\) ([A-Z][A-Za-z: ]{3,80}?) DROPPED(?: \(|$)/;
 // hubble observe -o json: one flow a line
 const HUBBLE_JSON = /^\{.{0,4000}"drop_reason_desc":\s?"([A-Z_]{3,80})"/;
-const REASONS: Readonly<Record<string, string>> = {
+const REASONS = byWord<string>({
   CT_MAP_INSERTION_FAILED: "CT: Map insertion failed",
   NO_MAPPING_FOR_NAT_MASQUERADE: "No mapping for NAT masquerade",
-};
+});
 const MONITOR_FRAME =
   /^(?:Listening for events on \d{1,5} CPUs .{0,200}|Press Ctrl-C to quit|(?:time=\S{1,60} )?level=\w+ .{0,1000}|CPU \d{1,5}: .{0,400}|Lost .{0,200}|\^C.{0,100}|(?:[-~]>|<-|>>) .{0,1000}|Policy verdict log: .{0,1000}|Ethernet\s.{0,400}|IPv[46]\s.{0,400}|(?:TCP|UDP|ICMP)\S{0,4}\s.{0,400})$/;
 // Name                       Num entries   Num errors   Cache enabled

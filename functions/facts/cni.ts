@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import type { Pods } from "./cluster-pod.ts";
 import type { CniConfig } from "./cni-config.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
@@ -87,7 +88,7 @@ const DEVICES: readonly (readonly [RegExp, string, boolean])[] = [
   [/^ovn0$/, "kube-ovn", true],
   [/^ovn-k8s-mp0$/, "ovn", true],
 ];
-const TYPES: Readonly<Record<string, string>> = {
+const TYPES = byWord<string>({
   flannel: "flannel",
   calico: "calico",
   "cilium-cni": "cilium",
@@ -102,7 +103,7 @@ const TYPES: Readonly<Record<string, string>> = {
   bridge: "bridge",
   ptp: "ptp",
   loopback: "loopback",
-};
+});
 /** By the name of a file, where its text is not known, and by that of its network for types that several CNIs use. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/flannel/, "flannel"],
@@ -206,7 +207,7 @@ function absentOf(process: Sources["process"], lists: readonly Listed[], running
 }
 
 /** What the containers or pods of an agent are called, where it is not as the agent: kube-ovn's is `cni-server` of `kube-ovn-cni-x7k2p`, Canal's flannel is of `canal-…`. */
-const TRACES: Readonly<Record<string, RegExp>> = {
+const TRACES = byWord<RegExp>({
   flannel: /flannel|canal/,
   calico: /calico|canal/,
   // Google's build of it
@@ -215,7 +216,7 @@ const TRACES: Readonly<Record<string, RegExp>> = {
   azure: /azure|\bcns/,
   ovn: /ovn/,
   "kube-ovn": /ovn/,
-};
+});
 
 /**
  * A whole `crictl ps` with one CNI's agent in it has those of the others, too, if they run: agents are pods. k3s has flannel in itself, but then kube-proxy, too,

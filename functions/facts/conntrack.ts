@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { isPromptLine } from "./command.ts";
 import { defineFact, lines, mergeParts, type Part, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { fromLongIpv6 } from "./ipv6.ts";
@@ -135,7 +136,7 @@ export const conntrack = defineFact({
 
 /** What stands around the entries of `-o xml`. */
 const FRAME = /^(?:<\?xml .{1,100}\?>|<\/?conntrack>)$/;
-const NUMBERS: Readonly<Record<string, number>> = { icmp: 1, tcp: 6, udp: 17, dccp: 33, gre: 47, icmpv6: 58, sctp: 132, udplite: 136 };
+const NUMBERS = byWord<number>({ icmp: 1, tcp: 6, udp: 17, dccp: 33, gre: 47, icmpv6: 58, sctp: 132, udplite: 136 });
 
 /** `<flow><meta direction="original"><layer3 …><src>10.0.0.7</src>…`, one entry a line, as the plain listing has it; "" for anything else. */
 function fromXml(content: string): string {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { defineDerivedFact, type Row } from "./fact.ts";
 import { chainStarts } from "./iptables-chains.ts";
 import type { Iptables, IptablesRow } from "./iptables-row.ts";
@@ -44,14 +45,14 @@ interface Counted {
 }
 
 /** Where the rules stand that somebody counted by their comment. */
-const PLACES: Readonly<Record<string, readonly [table: string, chain: string]>> = {
+const PLACES = byWord<readonly [table: string, chain: string]>({
   "kubernetes firewall for dropping marked packets": ["filter", "KUBE-FIREWALL"],
   "block incoming localnet connections": ["filter", "KUBE-FIREWALL"],
   "kubernetes postrouting rules": ["nat", "POSTROUTING"],
   "kubernetes forwarding rules": ["filter", "FORWARD"],
   "kubernetes service portals": ["nat", "PREROUTING"],
   "kubernetes service traffic requiring SNAT": ["nat", "KUBE-POSTROUTING"],
-};
+});
 /** The same comment may stand in several tables and chains, once each. */
 const MIN_COUNTED = 20;
 /** node-local-dns has a dozen rules for each of its addresses and protocols, and network policies may name it for some pods. */

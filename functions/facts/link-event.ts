@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { AgentLog } from "./agent-log.ts";
+import { byWord } from "./by-word.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { KernelLog } from "./kernel-log.ts";
 import { epochOf } from "./log-time.ts";
@@ -80,7 +81,7 @@ const NETWORK_MANAGER = new RegExp(
   `device \\(${NAME}\\): (?:carrier: link (connected|disconnected)|state change: [a-z-]{1,20} -> unavailable \\(reason 'carrier-changed')`,
 );
 
-const PATTERN_OF: Readonly<Record<string, RegExp>> = { "systemd-networkd": NETWORKD, NetworkManager: NETWORK_MANAGER, "ovs-vswitchd": OVS };
+const PATTERN_OF = byWord<RegExp>({ "systemd-networkd": NETWORKD, NetworkManager: NETWORK_MANAGER, "ovs-vswitchd": OVS });
 const UP = new Set(["Gained", "connected", "up"]);
 
 /** The window within which changes count, in seconds. */

@@ -1,3 +1,4 @@
+import { byWord } from "./by-word.ts";
 import { asSyslog } from "./log-prefix.ts";
 import { AGENT, HOST, unitOf } from "./log-unit.ts";
 
@@ -56,7 +57,7 @@ const LOGREAD =
 const OVS = /^(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)|ovs)\|\d{1,8}\|([\w.()-]{1,40})\|(DBG|INFO|WARN|ERR|EMER)\|/;
 
 /** One level's many names. */
-const LEVELS: Readonly<Record<string, string>> = {
+const LEVELS = byWord<string>({
   trace: "debug",
   debug: "debug",
   debug1: "debug",
@@ -73,7 +74,7 @@ const LEVELS: Readonly<Record<string, string>> = {
   dpanic: "fatal",
   critical: "fatal",
   emer: "fatal",
-};
+});
 const levelOf = (name: string): string | undefined => LEVELS[name.toLowerCase()];
 
 /**

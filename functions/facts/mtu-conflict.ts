@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
+import { byWord } from "./by-word.ts";
 import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { addressFamily } from "./ip-address.ts";
 import { prefixBits } from "./ip-bits.ts";
@@ -95,7 +96,7 @@ const NAMED: readonly (readonly [RegExp, string])[] = [
   [/^tunl0$/, "ipip"],
   [/^(?:wireguard\.cali|flannel-wg|kilo0|cilium_wg0)$/, "wireguard"],
 ];
-const OVERHEAD: Readonly<Record<string, number>> = { vxlan: 50, vxlan6: 70, ipip: 20, wireguard: 60 };
+const OVERHEAD = byWord<number>({ vxlan: 50, vxlan6: 70, ipip: 20, wireguard: 60 });
 const MAX_DROPS = 200;
 
 export const mtuConflict = defineDerivedFact({

@@ -1,3 +1,4 @@
+import { byWord } from "./by-word.ts";
 import { protocolName } from "./iptables-row.ts";
 import type { Nft, NftRow, NftSet } from "./nft-row.ts";
 import { bare } from "./nft-text.ts";
@@ -28,14 +29,14 @@ type Sets = ReadonlyMap<string, NftSet>;
 
 /** The tables that iptables-nft keeps. Where iptables was asked too, its fact has their rules, and reads them better. */
 const IPTABLES_TABLES = new Set(["raw", "mangle", "nat", "filter", "security"]);
-const STAGES: Readonly<Record<string, BaseChain["stage"]>> = {
+const STAGES = byWord<BaseChain["stage"]>({
   prerouting: "prerouting",
   input: "input",
   forward: "forward",
   output: "output",
   postrouting: "postrouting",
-};
-const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, dstnat: -100, filter: 0, security: 50, srcnat: 100 };
+});
+const PRIORITIES = byWord<number>({ raw: -300, mangle: -150, dstnat: -100, filter: 0, security: 50, srcnat: 100 });
 
 /**
  * The base chains of nft tables, each table an owner of its own ("inet firewalld"). Chains of type nat are left out: they do not drop.

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { present } from "./present.ts";
 import { Silent, TcpTrace, Unanswered, Untranslated } from "./tcp-trace.ts";
@@ -105,7 +106,7 @@ type Trace = z.infer<typeof Trace>;
 
 const ADDRESS = "(\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3})";
 /** Names that tcpdump prints for the ports. */
-const PORTS: Readonly<Record<string, number>> = { otv: 8472, "8472": 8472, vxlan: 4789, "4789": 4789, geneve: 6081, "6081": 6081 };
+const PORTS = byWord<number>({ otv: 8472, "8472": 8472, vxlan: 4789, "4789": 4789, geneve: 6081, "6081": 6081 });
 // with -v the addresses stand on a line of their own
 const CARRIER = new RegExp(`(?:^|\\bIP |\\s)${ADDRESS}\\.[\\w-]{1,20} > ${ADDRESS}\\.(otv|8472|vxlan|4789|geneve|6081): `);
 const DAMAGED = /(?:^|\s)([\w.:-]{1,253})\.[\w-]{1,20} > ([\w.:-]{1,253})\.(otv|8472|vxlan|4789): \[bad udp cksum (0x[0-9a-f]{1,4})\b/;
@@ -118,7 +119,7 @@ const ARRIVAL = new RegExp(
   `^\\S{1,40}(?: \\S{1,20})?\\s{1,4}(\\S{1,15})\\s{1,4}In\\s{1,4}IP ${ADDRESS}(?:\\.[\\w-]{1,20})? > ${ADDRESS}(?:\\.[\\w-]{1,20})?: `,
 );
 const portOf = (text: string): number | undefined => (/^\d{1,5}$/.test(text) ? Number(text) : NAMED_PORTS[text]);
-const NAMED_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, domain: 53, "http-alt": 8080 };
+const NAMED_PORTS = byWord<number>({ http: 80, https: 443, domain: 53, "http-alt": 8080 });
 /** `-i eth1`, `-nni eth1`, `--interface=eth1`. */
 const INTERFACE = /(?:^|\s)(?:-[a-zA-Z]{0,8}i[ =]?|--interface[ =])([A-Za-z0-9_.@-]{1,15})(?=\s|$)/;
 /** Rows of each kind. */

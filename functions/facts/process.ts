@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { hasLetter, hasOption, operands, optionValue } from "./command.ts";
 import { defineFact, lines, type Part, type Row, rankOf, UnparsedLines, type View } from "./fact.ts";
 import { asInteger, asString, jsonElements } from "./json.ts";
@@ -286,7 +287,7 @@ const CRI =
   /^[0-9a-f]{8,64}\s+(\S{1,400})\s+(.{1,40}?)\s+(Running|Exited|Created|Unknown)\s+(\S{1,253})\s+(\d{1,9})(?:\s+[0-9a-f]{8,64}(?:\s+(\S{1,253}))?(?:\s+\S{1,63})?)?$/i;
 // id, image, "command", created, status, ports, names; old versions print fewer blanks
 const DOCKER = /^[0-9a-f]{8,64}\s+(\S{1,400})\s+["“].{0,200}?["”]\s+.{1,40}?\s(Up|Exited|Created|Restarting|Paused|Dead|Removal)\b.*?\s(\S{1,300})$/;
-const DOCKER_STATES: Readonly<Record<string, string>> = { up: "running", removal: "removing" };
+const DOCKER_STATES = byWord<string>({ up: "running", removal: "removing" });
 
 /** What crictl says of its own settings, mostly that it had to try several sockets. Errors are no remarks. */
 const REMARK = /^(?:WARN\[\d{1,6}\] |time="[^"]{1,40}" level=(?:warning|info) msg="|W\d{4} \d\d:\d\d:\d\d\.\d{1,9} )/;

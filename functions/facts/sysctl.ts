@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { hasLetter, isPromptLine, operands } from "./command.ts";
 import { answeredByDefault, defineFact, lines, type Parsed, type Part, UnparsedLines, type View } from "./fact.ts";
 import { namesFound } from "./iptables-search.ts";
@@ -416,7 +417,7 @@ const isNetconf = (argv: readonly string[]): boolean => {
 // before iproute2 4.17: "ipv4 dev eth0 forwarding on …". `cut -c1-60` takes the end of the line away
 const NETCONF_LINE =
   /^(?:inet|ipv4?(?=6? (?:dev|all|default) ))(6?) (?:dev )?(\S{1,15}) ((?:[a-z_]{2,40} (?:on|off|strict|loose)(?:\s{1,4}|$)){1,12}(?:[a-z_]{1,40}(?: [a-z]{0,5})?)?)$/;
-const SWITCHES: Readonly<Record<string, string>> = { off: "0", on: "1", strict: "1", loose: "2" };
+const SWITCHES = byWord<string>({ off: "0", on: "1", strict: "1", loose: "2" });
 
 /** `inet eth1 forwarding on rp_filter strict mc_forwarding off …`: the switches of each interface. What else it tells has other names, or is no setting. */
 function readNetconf(text: string): Parsed<Sysctl> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byWord } from "./by-word.ts";
 import { operands } from "./command.ts";
 import { defineFact, lines, UnparsedLines, type View } from "./fact.ts";
 import { eachOnItsOwn } from "./parts.ts";
@@ -38,7 +39,7 @@ const FORMATS: readonly (readonly [RegExp, string])[] = [
   [/^(?:\/host)?\/etc\/sysconfig\/(?:network-scripts|network)\/(?:rule|ifrule)6?-\S{1,64}$/, "words"],
   [/^(?:\/host)?\/etc\/network\/interfaces(?:\.d\/\S{1,100})?$/, "words"],
 ];
-const KEYS: Readonly<Record<string, keyof Omit<Draft, "line">>> = {
+const KEYS = byWord<keyof Omit<Draft, "line">>({
   from: "from",
   to: "to",
   table: "table",
@@ -47,7 +48,7 @@ const KEYS: Readonly<Record<string, keyof Omit<Draft, "line">>> = {
   pref: "priority",
   preference: "priority",
   prio: "priority",
-};
+});
 const SECTION = /^\[([A-Za-z0-9]{1,40})\]$/;
 const SETTING = /^([A-Za-z]{1,20}) {0,4}= {0,4}(\S{1,64})$/;
 const ITEM = /^(- {1,8})?([a-z]{1,20}): {1,8}["']?([^\s"']{1,64})["']?$/;

@@ -464,6 +464,11 @@ describe("hostile captures", () => {
     expect(Object.prototype).not.toHaveProperty("polluted");
   }, 60_000);
 
+  test("a unit of the journal that is called like what every object has", () => {
+    const text = "Nov 12 08:41:27 worker-2 toString[711]: eth0: Lost carrier\nNov 12 08:41:28 worker-2 constructor: eth0: Gained carrier\n";
+    check(captureOf(output("journalctl -u toString", text)));
+  });
+
   test("every word of a small capture replaced by names that mean something to JavaScript: no throw, and no prototype is touched", async () => {
     const before = Object.getOwnPropertyNames(Object.prototype);
     for (const path of paths.filter((one) => one.endsWith("/lab-fault"))) {
