@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { SavedFiles } from "../../functions/imports/saved-files.ts";
+import { expectLinear } from "../cpu-time.ts";
 
 /** What the last of these command lines means behind the ones before it. */
 function meaning(...commands: readonly string[]): string | undefined {
@@ -45,4 +46,18 @@ test("files are of the machine that they were written on", () => {
   saved.note("ip route > r", "n1");
   expect(saved.asPipe("cat r", "n2")).toBeUndefined();
   expect(saved.asPipe("cat r", "n1")).toBe("ip route");
+});
+
+test("many files take time in proportion", () => {
+  expectLinear(
+    (times) => Array.from({ length: times }, (_, i) => [`ip route show table ${i} > r${i}`, `grep -c via r${i}`, `sudo vi r${i}`]).flat(),
+    (commands) => {
+      const saved = new SavedFiles();
+      for (const command of commands) {
+        saved.asPipe(command);
+        saved.note(command);
+      }
+    },
+    3000,
+  );
 });

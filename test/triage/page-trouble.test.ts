@@ -65,7 +65,7 @@ test("of a delivery that could not be put on record, the next one counts as the 
 test("a message that Slack does not take for a while is posted once, and its edits come later", async () => {
   bench = new PageBench();
   bench.config = pagesConfig();
-  // each message by itself: which of two is tried first is not said
+  // each new message, and the changes of each kind of message, by themselves: which of two is tried first is not said
   const tries = new Map<string, number>();
   bench.chat.trouble = (call, what) => {
     if (call !== "post" && call !== "update") return;
