@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import { blocksOf } from "../../functions/imports/code-blocks.ts";
-import { uncommented } from "../../functions/imports/commented.ts";
 import { readTranscript } from "../../functions/imports/transcript.ts";
-import { expectLinear } from "../cpu-time.ts";
 
 /** What is read of a block. */
 const shown = (...lines: readonly string[]): readonly string[] =>
@@ -31,11 +28,4 @@ test("prompts of root, comments of files and of programs, and advice stay what t
   expect(shown("cat /etc/resolv.conf", "# nameserver 127.0.0.53", "# nameserver 10.0.0.2").join()).not.toMatch(/: nameserver/);
   expect(shown("iptables-nft -S", "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them").join()).not.toMatch(/: Warning/);
   expect(shown("ip route show", "# a healthy node shows a line like:", "# default via 10.0.0.1 dev eth0 ").join()).not.toMatch(/: default/);
-});
-
-test.each([
-  ["many outputs", "ip route\n# default via 10.0.0.1 dev eth0\n"],
-  ["one long output", "# default via 10.0.0.1 dev eth0\n"],
-])("%s take time in proportion", (_, part) => {
-  expectLinear((times) => blocksOf(["```", "ip route", ...part.repeat(times).split("\n"), "```"]), uncommented, 1500);
 });
