@@ -8,7 +8,7 @@ test.each([
   ['")(" == ")(" && !(false || false)', ['")(" == ")("', "!(false || false)"]],
   ["(true || false) && ((1 + 2) * 3 == 9)", ["true || false", "(1 + 2) * 3 == 9"]],
 ])("%s", (source, parts) => {
-  const clause = new Clauses({ lets: [] }, {}).of({ source });
+  const clause = new Clauses({ lets: [], facts: new Set() }, {}).of({ source });
   expect(clause.value).toBe(true);
   const shown = clause.parts.length === 0 ? [clause] : clause.parts;
   expect(shown.map((part) => [part.source, part.value])).toEqual(parts.map((text) => [text, true]));

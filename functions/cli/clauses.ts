@@ -1,5 +1,5 @@
 import type { ASTNode, Environment } from "@marcbachmann/cel-js";
-import { environment } from "../rules/cel.ts";
+import { environmentOf } from "../rules/cel.ts";
 import type { Program, Rule } from "../rules/compile.ts";
 
 /** Takes CEL expressions apart, so that `rules explain` can show each clause with its own value. */
@@ -42,8 +42,8 @@ export class Clauses {
   private readonly context: Context;
 
   /** @param context facts and lets by name; `define` adds to it */
-  constructor(rule: Pick<Rule, "lets">, context: Context) {
-    this.env = environment.clone();
+  constructor(rule: Pick<Rule, "lets" | "facts">, context: Context) {
+    this.env = environmentOf(rule.facts);
     for (const { name, program } of rule.lets) this.env.registerVariable(name, program.type);
     this.context = context;
   }

@@ -64,8 +64,7 @@ export interface ExplainedRow extends Evidence {
 
 /** Judges a capture by one rule and tells why. */
 export function explanation(rule: Rule, capture: Capture): Explanation {
-  const wanted = [...rule.needs.map((need) => need.fact), ...rule.file.uses];
-  const facts = new Facts(capture, readFacts(capture, new Set(wanted)));
+  const facts = new Facts(capture, readFacts(capture, rule.facts));
   const { verdict, reason, finding } = evaluateRule(rule, facts);
   const explained = [
     ...rule.needs.map(({ fact, whole }) => explainedFact(fact, whole ? "needs all of" : "needs", facts)),

@@ -15,34 +15,69 @@ import { type Converter, identity, type View, viewClass } from "./view.ts";
 /** Name of a fact as a CEL variable. */
 export const variableOf = (factId: string): string => factId.replaceAll("-", "_");
 
+const schemas = new Map([...facts, ...derivedFacts].map((fact) => [fact.id, () => fact.schema as z.ZodType]));
+
+/** An object's type, as an environment is told of it. */
+interface ObjectType {
+  readonly name: string;
+  readonly ctor: new (source: Record<string, unknown>) => object;
+  readonly fields: readonly Field[];
+}
+
 interface CelType {
   readonly name: string;
   readonly convert: Converter;
   /** Of a list of objects: what shows one of them. */
   readonly element?: Converter;
+  /** Those that it is made of, each behind its own parts. */
+  readonly objects: readonly ObjectType[];
 }
 
-const converters = new Map<string, Converter>();
+type Field = Omit<CelType, "objects"> & { readonly key: string };
 
-function buildEnvironment(): Environment {
-  const env = new Environment({
-    enableOptionalTypes: true,
-    limits: { maxAstNodes: 500, maxDepth: 40, maxListElements: 100, maxMapEntries: 20, maxCallArguments: 8 },
-  });
-  env.registerFunction("string.re2(string): bool", (text: string, pattern: string) => re2(pattern).test(text));
-  env.registerFunction("string.inPrefix(string): bool", inPrefix);
-  env.registerFunction("string.hasPrefixLength(int): bool", (prefix: string, length: bigint) => prefix.endsWith(`/${length}`));
-  for (const fact of [...facts, ...derivedFacts]) {
-    const type = celType(env, fact.schema, pascal(fact.id));
-    converters.set(fact.id, type.convert);
-    env.registerVariable(variableOf(fact.id), type.name);
+/** What knows no fact yet. */
+const base = new Environment({
+  enableOptionalTypes: true,
+  limits: { maxAstNodes: 500, maxDepth: 40, maxListElements: 100, maxMapEntries: 20, maxCallArguments: 8 },
+});
+base.registerFunction("string.re2(string): bool", (text: string, pattern: string) => re2(pattern).test(text));
+base.registerFunction("string.inPrefix(string): bool", inPrefix);
+base.registerFunction("string.hasPrefixLength(int): bool", (prefix: string, length: bigint) => prefix.endsWith(`/${length}`));
+
+/**
+ * A new environment with the functions and these facts. A rule reads a few of them, and its environment knows no others: to make one of all takes longer than
+ * all that most commands do.
+ * @param factIds those that are no facts are left out
+ */
+export function environmentOf(factIds: Iterable<string>): Environment {
+  const env = base.clone();
+  for (const id of new Set(factIds)) {
+    const type = typeOf(id);
+    if (type === undefined) continue;
+    for (const { name, ctor, fields } of type.objects) {
+      env.registerType(name, { ctor, fields: Object.fromEntries(fields.map((field) => [field.key, field.name])) });
+      for (const { key, name: list, element } of fields)
+        if (element !== undefined)
+          env.registerFunction(`${name}.${NARROW}${key}(list<list<string>>): ${list}`, (fact: View, conditions: string[][]) =>
+            narrow(fact, key, conditions, element),
+          );
+    }
+    env.registerVariable(variableOf(id), type.name);
   }
   return env;
 }
 
+const types = new Map<string, CelType>();
+/** The type of a fact; undefined where there is no such fact. */
+function typeOf(factId: string): CelType | undefined {
+  const schema = schemas.get(factId);
+  if (schema !== undefined && !types.has(factId)) types.set(factId, celType(schema(), pascal(factId)));
+  return types.get(factId);
+}
+
 /** The value of a fact as CEL sees it. */
 export function toCel(factId: string, value: unknown): unknown {
-  return converters.get(factId)?.(value);
+  return typeOf(factId)?.convert(value);
 }
 
 const empty = new Map<string, unknown>();
@@ -53,42 +88,39 @@ export function emptyFact(factId: string): unknown {
 }
 
 function nothingOf(factId: string): unknown {
-  const schema = [...facts, ...derivedFacts].find((fact) => fact.id === factId)?.schema;
-  // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
-  const shape = ((schema as any)?.def.shape ?? {}) as Record<string, z.ZodType>;
+  const { shape = {} } = definition(schemas.get(factId)?.());
   return toCel(factId, Object.fromEntries(Object.keys(shape).map((key) => [key, []])));
 }
 
-function celType(env: Environment, schema: z.ZodType, name: string): CelType {
-  // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
-  const def = (schema as any).def as { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType; format?: string };
+function celType(schema: z.ZodType, name: string): CelType {
+  const def = definition(schema);
   switch (def.type) {
     case "optional":
-      return celType(env, def.innerType as z.ZodType, name);
+      return celType(def.innerType as z.ZodType, name);
     case "string":
     case "enum":
     case "literal":
-      return { name: "string", convert: identity };
+      return { name: "string", convert: identity, objects: [] };
     case "boolean":
-      return { name: "bool", convert: identity };
+      return { name: "bool", convert: identity, objects: [] };
     case "number":
-      return def.format === "safeint" ? { name: "int", convert: (value) => BigInt(value as number) } : { name: "double", convert: identity };
+      return {
+        ...(def.format === "safeint" ? { name: "int", convert: (value) => BigInt(value as number) } : { name: "double", convert: identity }),
+        objects: [],
+      };
     case "array": {
-      const element = celType(env, def.element as z.ZodType, `${name}Row`);
-      const convert: Converter = element.convert === identity ? identity : (value) => (value as unknown[]).map(element.convert);
-      return { name: `list<${element.name}>`, convert, ...(/^[A-Z]/.test(element.name) ? { element: element.convert } : {}) };
+      const { name: row, convert: show, objects } = celType(def.element as z.ZodType, `${name}Row`);
+      const convert: Converter = show === identity ? identity : (value) => (value as unknown[]).map(show);
+      return { name: `list<${row}>`, convert, objects, ...(/^[A-Z]/.test(row) ? { element: show } : {}) };
     }
     case "object": {
-      const shape = Object.entries(def.shape as Record<string, z.ZodType>).map(([key, field]) => ({ key, ...celType(env, field, name + pascal(key)) }));
-      const CelObject = viewClass(name, shape);
-      env.registerType(name, { ctor: CelObject, fields: Object.fromEntries(shape.map(({ key, name: type }) => [key, type])) });
-      for (const { key, name: type, element } of shape)
-        if (element !== undefined)
-          env.registerFunction(`${name}.${NARROW}${key}(list<list<string>>): ${type}`, (fact: View, conditions: string[][]) =>
-            narrow(fact, key, conditions, element),
-          );
-      const convert: Converter = (value) => new CelObject(value as Record<string, unknown>);
-      return { name, convert };
+      const shape = Object.entries(def.shape as Record<string, z.ZodType>).map(([key, field]) => ({ key, ...celType(field, name + pascal(key)) }));
+      const ctor = viewClass(name, shape);
+      return {
+        name,
+        convert: (value) => new ctor(value as Record<string, unknown>),
+        objects: [...shape.flatMap(({ objects }) => objects), { name, ctor, fields: shape }],
+      };
     }
     default:
       throw new Error(`rules/cel: could not derive a CEL type for ${name}: zod type "${def.type}" is not among those facts may use`);
@@ -125,7 +157,7 @@ export function namesIn(node: ASTNode): Set<string> {
 
 /** Ids of the facts among names. */
 export const factsAmong = (names: Iterable<string>): Set<string> => new Set([...names].flatMap((name) => byVariable.get(name) ?? []));
-const byVariable = new Map([...facts, ...derivedFacts].map((fact) => [variableOf(fact.id), fact.id]));
+const byVariable = new Map([...schemas.keys()].map((id) => [variableOf(id), id]));
 
 /** Comprehensions (`all`, `exists`, `map`, `filter`) may nest this deep: there is no cost budget in the library, and three loops over rows are enough. */
 const MAX_NESTING = 3;
@@ -158,7 +190,7 @@ function nesting(node: unknown): number {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: zod's definition objects are not typed by kind
-const definition = (schema: any): { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType } =>
+const definition = (schema: any): { type: string; shape?: Record<string, z.ZodType>; element?: z.ZodType; innerType?: z.ZodType; format?: string } =>
   schema?.def ?? { type: "" };
 
 /** Which fields the rows of a fact's list have, by the fact's variable. */
@@ -170,8 +202,7 @@ export const fieldKinds: FieldKinds = (variable, list) => {
 const kindsOf = new Map<string, ReturnType<FieldKinds>>();
 
 function kindsIn(variable: string, list: string): ReturnType<FieldKinds> {
-  const fact = [...facts, ...derivedFacts].find(({ id }) => variableOf(id) === variable);
-  const rows = definition(definition(fact?.schema).shape?.[list]);
+  const rows = definition(definition(schemas.get(byVariable.get(variable) ?? "")?.()).shape?.[list]);
   const shape = definition(rows.element).shape;
   if (rows.type !== "array" || shape === undefined) return undefined;
   const kinds: Record<string, "required" | "few" | "optional"> = {};
@@ -183,6 +214,3 @@ function kindsIn(variable: string, list: string): ReturnType<FieldKinds> {
   }
   return kinds;
 }
-
-/** The environment with every fact and function. Cloned for each rule, which adds its lets. */
-export const environment: Environment = buildEnvironment();

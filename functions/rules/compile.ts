@@ -1,7 +1,7 @@
 import type { Environment, ParseResult } from "@marcbachmann/cel-js";
 import { derivedFacts } from "../facts/derived.ts";
 import { facts } from "../facts/index.ts";
-import { complaint, environment, factsAmong, fieldKinds, namesIn } from "./cel.ts";
+import { complaint, environmentOf, factsAmong, fieldKinds, namesIn } from "./cel.ts";
 import { narrowed } from "./narrow.ts";
 import type { FixFile, RuleFile } from "./schema.ts";
 
@@ -35,6 +35,8 @@ export interface Rule {
   readonly file: RuleFile;
   /** Needed facts, and whether the rule concludes from absence in them. */
   readonly needs: readonly { readonly fact: string; readonly whole: boolean }[];
+  /** Those that it needs or uses: no expression of it reads another one. */
+  readonly facts: ReadonlySet<string>;
   readonly applies: Program | undefined;
   readonly lets: readonly { readonly name: string; readonly program: Program }[];
   /** True if one of the forms holds. */
@@ -76,15 +78,12 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined, checked = 
   const needs = file.needs.map((need) => (typeof need === "string" ? { fact: need, whole: false } : { fact: need.fact, whole: true }));
   const known = new Set([...needs.map((need) => need.fact), ...file.uses]);
   const used = new Set<string>();
-  const env = later(() => environment.clone());
+  const env = later(() => environmentOf(known));
   const compile: Compile = (path, source, accept) => {
-    const program = compileExpression(env(), path, source);
+    const program = compileExpression(env(), path, source, known, checked);
     const wrong = accept(program.type);
     if (wrong !== undefined) throw new CompileError(path, `${wrong}, but \`${source}\` is of type ${program.type}`);
-    for (const fact of program.facts) {
-      used.add(fact);
-      if (!known.has(fact)) throw new CompileError(path, `it reads the fact "${fact}", which is neither in needs nor in uses`);
-    }
+    for (const fact of program.facts) used.add(fact);
     return program;
   };
   const lets = later(() =>
@@ -102,6 +101,7 @@ export function compileRule(file: RuleFile, fix: FixFile | undefined, checked = 
   const rule: Rule = eachLater({
     file: () => file,
     needs: () => needs,
+    facts: () => known,
     applies: () => (file.applies === undefined ? undefined : compile(["applies"], file.applies, bool)),
     lets,
     forms: () => compileForms(file, behindLets),
@@ -135,12 +135,21 @@ function later<T>(make: () => T): () => T {
   };
 }
 
-/** An object each of whose properties is made when first asked for. */
-const eachLater = <T extends object>(makers: { readonly [Key in keyof T]: () => T[Key] }): T =>
-  Object.defineProperties(
-    {},
-    Object.fromEntries(Object.entries(makers).map(([name, make]) => [name, { enumerable: true, get: later(make as () => unknown) }])),
-  ) as T;
+/** An object each of whose properties is made when first asked for, and is a plain one from then on. */
+function eachLater<T extends object>(makers: { readonly [Key in keyof T]: () => T[Key] }): T {
+  const object = {} as T;
+  for (const [name, make] of Object.entries(makers) as [string, () => unknown][])
+    Object.defineProperty(object, name, {
+      enumerable: true,
+      configurable: true,
+      get() {
+        const value = make();
+        Object.defineProperty(object, name, { enumerable: true, value });
+        return value;
+      },
+    });
+  return object;
+}
 
 /** Names of facts and lets. @throws {CompileError} at the first that is wrong */
 function checkNames(file: RuleFile): void {
@@ -223,37 +232,51 @@ const compileTemplate = (path: Path, text: string, compile: Compile): Template =
       : compile(path, part.source, (type) => (type === "string" || type === "int" ? undefined : "{{ }} must hold a text or a whole number")),
   );
 
-function compileExpression(env: Environment, path: Path, source: string): Program {
+/**
+ * @param known facts that it may read
+ * @param checked true if this very text was compiled before
+ */
+function compileExpression(env: Environment, path: Path, source: string, known: ReadonlySet<string>, checked: boolean): Program {
   let parsed: ParseResult;
   try {
     parsed = env.parse(source);
   } catch (error) {
     throw new CompileError(path, (error as Error).message);
   }
-  const unsafe = complaint(parsed.ast);
+  const unsafe = checked ? undefined : complaint(parsed.ast);
   if (unsafe !== undefined) throw new CompileError(path, unsafe);
-  const check = parsed.check();
-  if (!check.valid) throw new CompileError(path, check.error?.message ?? "it does not type-check");
   const names = namesIn(parsed.ast);
+  const read = factsAmong(names);
+  for (const fact of read) if (!known.has(fact)) throw new CompileError(path, `it reads the fact "${fact}", which is neither in needs nor in uses`);
   const quick = later(() => quickly(env, source, parsed));
-  return { source, run: (context) => quick()(context), type: check.type ?? "dyn", names, facts: factsAmong(names) };
+  // of a checked text it is enough that the form in which it runs has a type
+  const type = (checked ? quick()?.type : undefined) ?? typeOf(path, parsed);
+  return { source, run: (context) => (quick()?.run ?? parsed)(context), type, names, facts: read };
 }
 
-/** The expression as it runs: see narrow.ts. */
-function quickly(env: Environment, source: string, parsed: ParseResult): ParseResult {
+/** @throws {CompileError} if it does not type-check */
+function typeOf(path: Path, parsed: ParseResult): string {
+  const { valid, type, error } = parsed.check();
+  if (!valid) throw new CompileError(path, error?.message ?? "it does not type-check");
+  return type ?? "dyn";
+}
+
+/** The expression as it runs, if that is another than as it is written: see narrow.ts. */
+function quickly(env: Environment, source: string, parsed: ParseResult): { readonly run: ParseResult; readonly type: string } | undefined {
   const quick = narrowed(source, parsed.ast, fieldKinds);
-  if (quick === source) return parsed;
+  if (quick === source) return undefined;
   try {
-    const program = env.parse(quick);
-    return program.check().valid ? program : parsed;
+    const run = env.parse(quick);
+    const { valid, type = "dyn" } = run.check();
+    return valid ? { run, type } : undefined;
   } catch {
-    return parsed; // rewritten, it has more nodes than an expression may have
+    return undefined; // rewritten, it has more nodes than an expression may have
   }
 }
 
 function reserved(name: string): boolean {
   try {
-    return environment.parse(name).ast.op !== "id";
+    return environmentOf([]).parse(name).ast.op !== "id";
   } catch {
     return true;
   }

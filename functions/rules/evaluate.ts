@@ -52,8 +52,8 @@ export class Facts {
   }
 
   /** True if a fact of the rule has text that a person painted over. */
-  hasMasked(rule: Pick<Rule, "needs" | "file">): boolean {
-    return [...rule.needs.map(({ fact }) => fact), ...rule.file.uses].some((id) => this.set.readings.get(id)?.masked === true);
+  hasMasked(rule: Pick<Rule, "facts">): boolean {
+    return [...rule.facts].some((id) => this.set.readings.get(id)?.masked === true);
   }
 
   /** The same facts without what is painted over; those that lack something for it are partial. */
@@ -67,9 +67,9 @@ export class Facts {
    * Variables for a rule's facts. Needed ones that were not read are left out, so that expressions that touch them fail; of merely used ones the lists
    * are empty then.
    */
-  context(rule: Pick<Rule, "needs" | "file">): Record<string, unknown> {
+  context(rule: Pick<Rule, "facts" | "file">): Record<string, unknown> {
     const context: Record<string, unknown> = Object.fromEntries(rule.file.uses.map((id) => [variableOf(id), emptyFact(id)]));
-    for (const id of [...rule.needs.map((need) => need.fact), ...rule.file.uses]) {
+    for (const id of rule.facts) {
       const reading = this.set.readings.get(id);
       if (reading?.status !== "read") continue;
       let value = this.values.get(id);
@@ -202,11 +202,14 @@ function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {
   return { rule, verdict: "inconclusive", reason: named ? why : `${why}; to settle it: \`${command}\`` };
 }
 
+const derivedById = new Map(derivedFacts.map((fact) => [fact.id, fact]));
+const factById = new Map(allFacts.map((fact) => [fact.id, fact]));
+
 /** The command that prints a fact; of a derived one, that of its first source which is not completely known and was not asked already. */
 function commandOf(id: string, facts: Facts): string | undefined {
-  const derived = derivedFacts.find((fact) => fact.id === id);
+  const derived = derivedById.get(id);
   if (derived === undefined) {
-    const fact = allFacts.find((one) => one.id === id);
+    const fact = factById.get(id);
     return fact?.byHand ?? fact?.commands.find(({ each }) => each === undefined)?.argv.join(" ");
   }
   const missing = derived.from.filter((source) => facts.reading(source)?.complete !== true).flatMap((source) => commandOf(source, facts) ?? []);
@@ -228,6 +231,8 @@ export function attempt(program: Program, context: Record<string, unknown>): Res
 
 function holds(program: Program | undefined, context: Record<string, unknown>): boolean {
   if (program === undefined) return false;
+  // where nothing is known that it asks for, the answer is an error, and dear
+  if (program.names.size > 0 && ![...program.names].some((name) => name in context)) return false;
   const result = attempt(program, context);
   return "value" in result && result.value === true;
 }

@@ -163,7 +163,7 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
     problems.push({ check, expected: show(expected), actual: show(actual) });
   };
   const quiet = mustBeQuiet(fixture);
-  const outcome = evaluateRule(rule, new Facts(capture, readFacts(capture, new Set([...rule.needs.map((need) => need.fact), ...rule.file.uses]))));
+  const outcome = evaluateRule(rule, new Facts(capture, readFacts(capture, rule.facts)));
   const evidence = outcome.finding?.evidence ?? [];
   if (outcome.verdict !== expect.verdict) differ("verdict", expect.verdict, `${outcome.verdict}${outcome.reason === "" ? "" : ` (${outcome.reason})`}`);
   const quoted = evidence.map(({ text }) => text).join("\n");

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { complaint, environment, fieldKinds } from "../../functions/rules/cel.ts";
+import { complaint, environmentOf, fieldKinds } from "../../functions/rules/cel.ts";
 import { narrow, narrowed } from "../../functions/rules/narrow.ts";
 import { refusingMasked, SOURCE, type View } from "../../functions/rules/view.ts";
 
 /** What a loop of a rule looks at: only the rows that can matter, and never fewer. */
 
+const environment = environmentOf(["iptables"]);
 const rewritten = (source: string): string => narrowed(source, environment.parse(source).ast, fieldKinds);
 
 test.each([
