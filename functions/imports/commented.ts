@@ -51,7 +51,8 @@ export function uncommented(blocks: Blocks): Blocks {
   const bare = (i: number): string => (lines[i] ?? "").replace(COMMENT, "");
   const shows = new Set<number>();
   for (const { from, to } of runs)
-    for (let i = from; i < to; i++) if (signOf(bare(i)) !== undefined || logSignOf(bare(i)) !== undefined) shows.add(block[i] ?? 0);
+    for (let i = from; i < to && !shows.has(block[from] ?? 0); i++)
+      if (signOf(bare(i)) !== undefined || logSignOf(bare(i)) !== undefined) shows.add(block[from] ?? 0);
   const plain = [...lines];
   for (const { from, to } of runs)
     for (let i = from; i < to; i++) if (shows.has(block[i] ?? 0)) plain[i] = isSentence(bare(i)) || lines[i] === "#" ? "" : bare(i);

@@ -27,16 +27,18 @@ export interface Quiet {
 
 const blind = fileURLToPath(new URL("../blind/healthy/", import.meta.url));
 
-/** All captures of healthy nodes: rules' cases whose name says healthy, fixed or near-miss, and the blind ones. Sorted by name within both. */
-export async function quietCaptures(runbooks: string, rules: Iterable<string>): Promise<Quiet[]> {
+/** The captures of healthy nodes that are `chosen`, or all: rules' cases whose name says healthy, fixed or near-miss, and the blind ones. Sorted by name within both. */
+export async function quietCaptures(runbooks: string, rules: Iterable<string>, chosen: (name: string) => boolean = () => true): Promise<Quiet[]> {
   const all: Quiet[] = [];
   for (const rule of rules) {
     for (const name of fixtureNames(runbooks, rule)) {
+      if (!chosen(`${rule}/${name}`)) continue;
       const fixture = readCase(runbooks, rule, name);
       if (mustBeQuiet(fixture)) all.push({ name: `${rule}/${name}`, capture: await readCaptureFiles(fixture.capture) });
     }
   }
   for (const name of readdirSync(blind).sort()) {
+    if (!chosen(`healthy/${name}`)) continue;
     const { cause } = JSON.parse(readFileSync(join(blind, name, "expect.json"), "utf8")) as { cause: string | null };
     if (cause === null) all.push({ name: `healthy/${name}`, capture: (await blindCaptures(join(blind, name)))[0] });
   }

@@ -5,6 +5,7 @@ import { defineFact, lines, UnparsedLines } from "../../functions/facts/fact.ts"
 import { facts } from "../../functions/facts/index.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { cpuMs } from "../cpu-time.ts";
+import { taken } from "../rules/taken.ts";
 import { fuzzPartial, quietCaptures } from "./capture.ts";
 import { donorsOf, type Failure, fuzzFact } from "./fact.ts";
 import { mutated } from "./mutation.ts";
@@ -20,7 +21,7 @@ describe("fuzz", () => {
     const report = fuzz({
       seed: 42,
       facts,
-      captures: { quiet: await quietCaptures(runbooks, catalogue.rules.keys()), catalogue },
+      captures: { quiet: await quietCaptures(runbooks, catalogue.rules.keys(), (name) => taken(4, name)), catalogue },
       goOn: () => false,
       onFailure: ({ of, problem }) => found.push(`${of}: ${problem}`),
     });
