@@ -3,12 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
-const CHROMIUM = "/usr/bin/chromium";
+/** The browser without a window of its own draws the same, and takes seven tenths of the processor's time. */
+const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
+const browser = BROWSERS.find((path) => existsSync(path));
 
 /** True, with the reason said, where there is no browser; on CI that is an error. */
 export function skipBrowser(): boolean {
-  if (existsSync(CHROMIUM)) return false;
-  const problem = `there is no ${CHROMIUM} (Debian: apt-get install chromium)`;
+  if (browser !== undefined) return false;
+  const problem = `there is neither ${BROWSERS.join(" nor ")} (Debian: apt-get install chromium-headless-shell)`;
   if (process.env["CI"] === "true") throw new Error(`e2e: could not run on CI: ${problem}`);
   console.warn(`skipped: ${problem}`);
   return true;
@@ -17,7 +19,7 @@ export function skipBrowser(): boolean {
 /** A headless Chromium that calls nobody by itself. */
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
-    executablePath: CHROMIUM,
+    executablePath: browser ?? "",
     args: [
       "--no-sandbox",
       "--disable-gpu",
