@@ -19,14 +19,24 @@ interface Reader {
 }
 
 /** The facts that read what a command prints on the node. */
-export function readersOf(command: string): Reader[] {
+export function readersOf(command: string): readonly Reader[] {
+  const known = remembered.get(command);
+  if (known !== undefined) return known;
+  if (remembered.size >= MAX_REMEMBERED) remembered.clear();
   const line = commandLine(command);
-  if (line.argv.length === 0 || line.foreign) return [];
-  return facts.flatMap((fact) => {
-    const view = fact.recognize(line.argv);
-    return view === undefined ? [] : [{ fact, view, line }];
-  });
+  const readers =
+    line.argv.length === 0 || line.foreign
+      ? []
+      : facts.flatMap((fact) => {
+          const view = fact.recognize(line.argv);
+          return view === undefined ? [] : [{ fact, view, line }];
+        });
+  remembered.set(command, readers);
+  return readers;
 }
+/** Of one text several modules ask this of the same lines, and all facts are asked each time. */
+const remembered = new Map<string, readonly Reader[]>();
+const MAX_REMEMBERED = 500;
 
 /** What one command of the line printed: the lines `from`…`to` (0-based, `to` exclusive). */
 export interface Share {
