@@ -1,14 +1,13 @@
-import { parsedJson } from "../facts/json.ts";
-import { decodeText, type Head } from "../transports/archive.ts";
+import { decodeText } from "../transports/archive.ts";
 import type { Draft, DraftOutput, Importer } from "./bundle.ts";
+import { AGENT_POD, placesIn } from "./pod-logs.ts";
 
 /**
  * What `kubectl cluster-info dump --output-directory=…` leaves: lists of objects as JSON, and `<namespace>/<pod>/logs.txt`. The logs of the agents that run on each
- * node are read, those of one node together; which pod runs where stands in the list of its namespace.
+ * node and of CoreDNS are read, those of one node together; which pod runs where stands in the list of its namespace.
  */
 
-const LOG =
-  /^((?:[^/]{1,200}\/){0,2}[\w.-]{1,63})\/((?:kube-proxy|aws-node|cilium|calico-node|canal|kube-flannel(?:-ds)?|weave-net|kube-router|node-local-dns)-[a-z0-9]{4,10})\/logs\.txt$/;
+const LOG = new RegExp(`^((?:[^/]{1,200}/){0,2}[\\w.-]{1,63})/(${AGENT_POD})/logs\\.txt$`);
 const PODS = /^((?:[^/]{1,200}\/){0,2}[\w.-]{1,63})\/pods\.json$/;
 const FRAME = /^==== (?:START|END) logs for container .{1,300} ====\r?$/gm;
 
@@ -42,13 +41,3 @@ export const clusterDump: Importer = {
     return [...byNode].map(([target, outputs]): Draft => ({ target, outputs }));
   },
 };
-
-/** Pods and their nodes, from a list of pods. Anything else than what is expected in it is passed over. */
-function placesIn(head: Head): [string, string][] {
-  const list = parsedJson(decodeText(head.bytes)) as { items?: unknown } | null | undefined;
-  if (!Array.isArray(list?.items)) return [];
-  return (list.items as { metadata?: { name?: unknown }; spec?: { nodeName?: unknown } }[]).flatMap((item): [string, string][] => {
-    const [name, node] = [item?.metadata?.name, item?.spec?.nodeName];
-    return typeof name === "string" && typeof node === "string" && node !== "" ? [[name, node]] : [];
-  });
-}

@@ -1,4 +1,4 @@
-import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { commandLine, isPromptLine, withoutPrompt } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
 import { isCommand, isKnown } from "./bundle.ts";
 import { commandNamed, PROGRAMS } from "./file-names.ts";
@@ -34,6 +34,18 @@ const RULED = /^[ \t]{0,8}(?:MS Name\/IP address|remote {3,20}refid) /;
 /** What stands behind it: when it ran, how it ended. */
 const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[T ]|\d{2}:\d{2}:\d{2}|rc\b|exit\b|status\b)[^()[\]]{0,40}[)\]]?$/;
 const FILE = /^(?:\S{0,200}\/)?[^\s/]{2,120}\.(?:txt|log|out)$/;
+/** `minikube logs` names each part by whose log it is, that of a container with its id (which older ones left out). */
+const PART = /^(?:\* )?==> ([A-Za-z][\w-]{1,40}(?: [a-z]{4,10})?)( \[[0-9a-f]{12,64}\])? <==$/;
+const PARTS: Readonly<Record<string, string>> = {
+  // the warnings of it alone
+  dmesg: "dmesg -PH -L=never --level warn,err,crit,alert,emerg",
+  Docker: "journalctl -u docker",
+  containerd: "journalctl -u containerd",
+  "CRI-O": "journalctl -u crio",
+  kubelet: "journalctl -u kubelet",
+  "describe nodes": "kubectl describe nodes",
+};
+const SYSTEM_POD = /^(?:coredns|etcd|kindnet|kube-(?:apiserver|controller-manager|proxy|scheduler))$/;
 /** What people put around a command in a heading. */
 const BEFORE =
   /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?:? (?:[-–|] )?)?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
@@ -59,7 +71,7 @@ interface Found {
 }
 
 /** How many different commands must stand in the same signs before these make a heading. */
-const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1 };
+const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1, part: 1 };
 
 /** `### ip route`: two commands are enough, because comments of a script name few that only read. */
 const HASHES = /^#{2,6} $/;
@@ -79,16 +91,32 @@ export function headingsOf(lines: readonly string[]): Headings {
 /** Nothing but a program and its words, behind a blank line. */
 const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000})?$`);
 
-/** The commands of a text without a prompt and without signs: each behind a blank line, what it printed right below or behind another one. None if there is but one. */
+/**
+ * The commands of a text without a prompt and without signs: each behind a blank line, what it printed right below or behind another one; or between two outputs
+ * without a blank line, where what stands right below is what it prints. None if there is but one.
+ */
 function bareOf(lines: readonly string[]): ReadonlyMap<number, string> {
   const named = (i: number): string =>
     (lines[i] ?? "").length < 2200 && BARE.test(lines[i] ?? "") && signOf(lines[i] ?? "") === undefined ? commandIn(lines[i] ?? "") : "";
   const below = (i: number): number => ((lines[i + 1] ?? "").trim() === "" ? i + 2 : i + 1);
-  const found = lines.flatMap((_, i): [number, string][] =>
-    (lines[i - 1] ?? "").trim() === "" && named(i) !== "" && (lines[below(i)] ?? "").trim() !== "" && named(below(i)) === "" ? [[i, named(i)]] : [],
-  );
+  const found = lines.flatMap((_, i): [number, string][] => {
+    const command = named(i);
+    if (command === "") return [];
+    const spaced = (lines[i - 1] ?? "").trim() === "" && (lines[below(i)] ?? "").trim() !== "" && named(below(i)) === "";
+    return spaced || isPrintedBy(command, lines[i + 1] ?? "") ? [[i, command]] : [];
+  });
   const prompts = lines.some((line) => line.length < 500 && isPromptLine(line) && isKnown(withoutPrompt(line)));
   return new Map(prompts || new Set(found.map(([, command]) => command)).size < 2 ? [] : found);
+}
+
+/** True for a line that only this program prints: the value of the file under /proc/sys, or what the output's lines are known by. */
+function isPrintedBy(command: string, line: string): boolean {
+  if (/^(?:sudo )?cat \/proc\/sys\/\S{1,200}$/.test(command)) return /^-?\d{1,12}(?:[ \t]-?\d{1,12}){0,3}[ \t]{0,4}$/.test(line);
+  const sign = signOf(line);
+  if (sign === undefined) return false;
+  const { argv } = commandLine(command);
+  const printed = commandLine(sign).argv;
+  return argv[0] === printed[0] && (argv[0] !== "cat" || argv[1] === printed[1]);
 }
 
 /** One line of output between two headings has lines of signs above and below as well, but those are theirs. */
@@ -109,6 +137,9 @@ function headingAt(lines: readonly string[], line: number): Found | undefined {
   const bare = text.trim().replace(/^[#*|│║=-]{1,4} {1,4}|(?: {1,4}[#*|│║=-]{1,4})$/gu, "");
   if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };
   if (below && (lines[line - 1] ?? "").trim() === "") return { line, signs: "under", words: commandIn(bare), rulers: [line + 1] };
+  const [, part, id] = PART.exec(text.trim()) ?? [];
+  if (part !== undefined)
+    return { line, signs: "part", words: id !== undefined || SYSTEM_POD.test(part) ? `kubectl -n kube-system logs ${part}` : (PARTS[part] ?? ""), rulers: [] };
   const [, before, between, behind = ""] = BETWEEN.exec(text) ?? [];
   // `head` and `tail` of files in a folder; those of absolute ones are the parts of one output (`tail /var/log/…`)
   const file = before === "==>" && behind === "<" && FILE.test(between ?? "") && !between?.startsWith("/");

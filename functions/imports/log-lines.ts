@@ -122,7 +122,10 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
 
 /** Whose log it is, by what only this program says. */
 const PROGRAMS: readonly (readonly [RegExp, string])[] = [
-  [/(?:\] |^\s*)"?(?:Failed to delete (?:stale service|endpoint|nodeport)|[Cc]an't open "nodePort)|\bproxier\.go:\d/, "kubectl logs kube-proxy"],
+  [
+    /(?:\] |^\s*)"?(?:Failed to (?:delete (?:stale service|endpoint|nodeport)|execute ip6?tables-restore(?:" err="| for (?:nat|filter): |: )exit status)|[Cc]an't open "nodePort)|\bproxier\.go:\d/,
+    "kubectl logs kube-proxy",
+  ],
   // its list and watch ask for services that are its own to serve; of old they stood in its own package, and then in that of the internal types, with which no other program watches endpoints
   [
     /service-proxy-name|\bpkg\/proxy\/config\/api\.go:\d|\/internalversion\/factory\.go:\d{1,6}: Failed to (?:list|watch) \*core\.(?:Endpoints|Service):/,

@@ -1,14 +1,19 @@
 /**
  * What viewers and collectors of logs put around a line, and people in front of it: the time once more and the labels (CloudWatch, Grafana, Kibana), the
- * service (docker compose), the machine (pdsh), the mark of a list.
+ * service (docker compose), the machine (pdsh), the mark of a list; and what a script puts in front of what the commands that it runs print.
  */
 const TIME = String.raw`(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|[A-Z][a-z]{2} \d{1,2}, \d{4} @ \d\d:\d\d:\d\d(?:\.\d{1,9})?)`;
 const LABELS = String.raw`\{[a-z_]\w{0,60}="?[^{}]{0,1000}\}`;
+/** `[12-05-2024 21:39:39.577 INF] `, `[21:39:39 INF] `, `2024-05-12 21:39:39,577 - INFO - ` */
+const CLOCK = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?`;
+const LEVEL = "(?:[Tt]race|TRACE|DE?BU?G|[Dd]ebug|INFO?|[Ii]nfo|WA?RN|WARNING|[Ww]arn(?:ing)?|ERR(?:OR)?|[Ee]rror)";
 const WRAPPERS: readonly RegExp[] = [
   // the mark of a list, also numbered
   /^[ \t]{0,8}(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(?=\S)/,
   // a border that an installer draws around what failed
   /^[ \t]{0,8}[│┃║][ \t]{1,8}(?=\S)/,
+  new RegExp(String.raw`^[ \t]{0,8}\[(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d\d[-/.]\d\d[-/.]\d{4})[T ])?${CLOCK}[ \t|]{1,4}${LEVEL}\][ \t]{1,8}(?=\S)`),
+  new RegExp(String.raw`^[ \t]{0,8}\d{4}-\d\d-\d\d[T ]${CLOCK}(?:[ \t]{1,4}| ?[-|] ?)${LEVEL}(?::| ?[-|])?[ \t]{1,8}(?=(?:Normal|Warning)[ \t]{2})`),
   new RegExp(String.raw`^[ \t]{0,8}"?${TIME}"?(?:[ \t]{1,8}|,)(?:${LABELS}[ \t]{0,8})?(?=\S)`),
   new RegExp(String.raw`^[ \t]{0,8}${LABELS}[ \t]{0,8}(?=\S)`),
   /^[ \t]{0,8}[\w.-]{1,100} {0,40}\| (?=\S)/,

@@ -18,8 +18,46 @@ export type Machine =
 /** A pod of a Deployment or a DaemonSet; a container of Docker. The last letters of a generated name are no vowels. */
 const POD = /-[a-z0-9]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$|-[bcdfghjklmnpqrstvwxz2456789]{5}$|^[0-9a-f]{12}$/;
 
-/** The machine that a prompt names. */
-export const ofPrompt = (host: string): Machine => (POD.test(host) ? { pod: true } : { name: shortName(host) });
+/** A machine that is known to be none of the pods. */
+export const ofHost = (host: string): Machine => ({ name: shortName(host) });
+
+/** The machine that a prompt names. `nodes`: those of which the text tells that they are no pods (machinesLikePods). */
+export const ofPrompt = (host: string, nodes: ReadonlySet<string> = new Set()): Machine => (POD.test(host) && !nodes.has(host) ? { pod: true } : ofHost(host));
+
+/** What a machine is asked and no pod: it has no units, no runtime of containers, and no virtual switch. */
+const ASKS_MACHINE = /^(?:sudo )?(?:systemctl|journalctl|networkctl|nmcli|crictl|ctr|nerdctl|virsh|kubeadm|ovs-(?:vs|of|app|dp)ctl)(?: |$)/;
+/** Users that images of machines bring along. */
+const OF_IMAGE = /^(?:core|ec2-user|cloud-user|azureuser|opc|ubuntu|debian|fedora|centos|rocky|almalinux|capv|rancher|vagrant)$/;
+/** Devices that no pod has, in lists of them and in routes; chains of kube-proxy. */
+const OF_MACHINE =
+  /(?:^|[ \t])(?:cni0|cbr0|kube-bridge|docker0|kube-ipvs0|nodelocaldns|cilium_(?:host|net|vxlan)|vxlan\.calico|flannel[.-]\w{1,12}|ovs-system|br-(?:int|ex)|ovn-k8s-mp0|cali[\da-f]{11}|lxc[\da-f]{12,14}|eni[\da-f]{11}|azv[\da-f]{11}|gke[\da-f]{11})(?=[@:\s]|$)|^(?:-A |:)?KUBE-(?:SERVICES|POSTROUTING|FORWARD)\b/;
+/** What is answered elsewhere than where it was typed, and shells that go on there. */
+const ELSEWHERE = /^(?:sudo )?(?:chroot|nsenter|ssh|kubectl|k|oc|docker|podman|talosctl|multipass|lxc|incus|ansible|ip (?:-\S{1,10} )?netns exec)(?: |$)/;
+const STAYS_ELSEWHERE = /^(?:sudo )?(?:chroot \S+|nsenter .{0,200}?(?:ba|da|z)?sh)$/;
+
+/**
+ * Machines that have names as pods have them: Cluster API, OpenShift, Gardener and the pools of clouds make such ones. What is typed behind their prompts, and shown
+ * there, and who typed it, tells. `promptOf`: the host that a prompt names ("" for one that names none), its user, and what was typed; undefined for other lines.
+ */
+export function machinesLikePods(
+  lines: readonly string[],
+  promptOf: (line: string) => { readonly host: string; readonly user?: string | undefined; readonly typed: string } | undefined,
+): ReadonlySet<string> {
+  const nodes = new Set<string>();
+  // who went on in another namespace from a pod sees the node's devices there
+  const left = new Set<string>();
+  let here: string | undefined;
+  for (const line of lines) {
+    const prompt = line.length > 4000 ? undefined : promptOf(line);
+    if (prompt !== undefined) {
+      const { host, user = "", typed } = prompt;
+      here = (host === "" || POD.test(host)) && !ELSEWHERE.test(typed) ? host : undefined;
+      if (STAYS_ELSEWHERE.test(typed)) left.add(host);
+      else if (here !== undefined && (ASKS_MACHINE.test(typed) || OF_IMAGE.test(user))) nodes.add(host);
+    } else if (here !== undefined && line.length < 1000 && OF_MACHINE.test(line)) nodes.add(here);
+  }
+  return new Set([...nodes].filter((host) => !left.has(host)));
+}
 
 const shortName = (host: string): string => (/^\d/.test(host) ? host : (host.split(".")[0] ?? host)).toLowerCase();
 
@@ -110,6 +148,15 @@ const ALONGSIDE = 3;
 /** What a firewall lets pass is told by the devices of its own machine alone. */
 const isFirewall = (command: string): boolean => readersOf(bareOf(command)).some(({ fact: { id } }) => id === "iptables" || id === "nft");
 
+/** Which way a packet goes on a machine is told by all of its own routes and rules together, and by no other's. */
+const isWay = (command: string): boolean => readersOf(bareOf(command)).some(({ fact: { id } }) => id === "route" || id === "rule");
+
+/** What the cluster says of each of its nodes, wherever it is asked. */
+const ofCluster = (command: string): boolean => {
+  const { argv, foreign } = commandLine(command);
+  return !foreign && argv[0] === "kubectl" && argv[1] === "get";
+};
+
 /** What is read from answers to different questions: that a device is not there, that nothing answers. */
 const ANY_QUESTION = new Set(["absent-device", "peer-entry", "line-count", "unreachable-message", "no-route-message"]);
 
@@ -125,24 +172,37 @@ function asking(outputs: readonly Output[]): (output: Output) => boolean {
 /**
  * The outputs of a text by machine. What several machines show is read together, because one often explains the other (an address here, the neighbour entry for it
  * there); but the same command again on another machine is no second look at the first one. Each machine of which there is such an output is read by itself, too,
- * and by itself alone where there are several. The first list is the one that is read together.
+ * and by itself alone where there are several, or where its routes or its firewall are shown. The first list is the one that is read together.
  */
 export function byMachine<T extends Output>(outputs: readonly T[]): readonly { readonly name?: string; readonly outputs: readonly T[] }[] {
   const known = outputs.filter(({ command, machine }) => machine?.name !== undefined && isKnown(command));
   const unnamed = outputs.filter(({ machine }) => machine?.name === undefined);
   // what was asked of other machines from one without a name, and of that one as well
   const asked = asking(unnamed);
-  const here = known.every(({ command }) => ofRemote(command) !== undefined) && known.some(asked);
+  const here =
+    known.every(({ command }) => ofRemote(command) !== undefined) &&
+    (known.some(asked) || (known.some(({ command }) => isWay(command)) && unnamed.some(({ command }) => isWay(command))));
   // kubectl may run on a machine of which nothing else is told
   const main = here ? undefined : (known.find(({ command }) => !asksAnywhere(command)) ?? known[0])?.machine?.name;
   const seen = asking([...unnamed, ...known.filter(({ machine }) => machine?.name === main)]);
   const repeated = (output: T): boolean => output.machine?.name !== undefined && output.machine.name !== main && seen(output);
   const again = known.filter(repeated);
-  const others = new Set(again.map(({ machine }) => machine?.name));
+  const apart = new Set(
+    known
+      .filter((output) => output.machine?.name !== main && (isWay(output.command) || isFirewall(output.command)) && !repeated(output))
+      .map(({ machine }) => machine?.name),
+  );
+  const others = new Set([...again.map(({ machine }) => machine?.name), ...apart]);
   const guarded = new Set(outputs.filter(({ command }) => isFirewall(command)).map(({ machine }) => machine?.name));
   const alongside = new Set(
-    [...others].filter((name) => again.filter(({ machine }) => machine?.name === name).length >= ALONGSIDE || guarded.has(main) || guarded.has(name)),
+    [...others].filter(
+      (name) => apart.has(name) || again.filter(({ machine }) => machine?.name === name).length >= ALONGSIDE || guarded.has(main) || guarded.has(name),
+    ),
   );
   const together = outputs.filter((output) => !repeated(output) && !alongside.has(output.machine?.name));
-  return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(({ machine }) => machine?.name === name) }))];
+  const isOf =
+    (name: string | undefined) =>
+    (output: T): boolean =>
+      output.machine?.name === name || (apart.has(name) && output.machine?.pod !== true && ofCluster(output.command));
+  return [{ outputs: together }, ...[...others].map((name) => ({ name: name ?? "", outputs: outputs.filter(isOf(name)) }))];
 }

@@ -9,7 +9,7 @@ import type { Blocks } from "./code-blocks.ts";
 import { announcedConfiguration, configurationOf } from "./configuration.ts";
 import { type Headings, headingsOf } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
-import { type Machine, ofLabel, ofLogin, ofPrompt, ofRemote } from "./machines.ts";
+import { type Machine, machinesLikePods, ofHost, ofLabel, ofLogin, ofPrompt, ofRemote } from "./machines.ts";
 import { pairedLabels } from "./paired-labels.ts";
 import { isProse } from "./prose.ts";
 import { SavedFiles } from "./saved-files.ts";
@@ -107,6 +107,8 @@ class Reader implements Named {
   /** Where the last command left the shell, as far as that is known. */
   private folder: string | undefined;
   private readonly saved = new SavedFiles();
+  /** Machines that have names as pods have them. */
+  private readonly nodes: ReadonlySet<string>;
   /** Whether such lines stood right above. */
   private noted = false;
   /** The shells that were opened and not left, and what of them is the node's. */
@@ -117,6 +119,7 @@ class Reader implements Named {
     this.heads = promptHeads(blocks.lines);
     this.headings = headingsOf(blocks.lines);
     this.paired = pairedLabels(blocks);
+    this.nodes = machinesLikePods(blocks.lines, promptOf);
     const asked = blocks.lines.flatMap((line) => (line.length < 500 && DOLLAR.test(line) ? [withoutPrompt(line)] : []));
     this.dollar = new Set(asked.filter((command) => plausible(command) !== undefined)).size >= DOLLAR_HABIT;
     const first = blocks.lines.findIndex((line) => line.trim() !== "");
@@ -224,7 +227,7 @@ class Reader implements Named {
   /** Behind which prompt a command stands: who looked into a pod, and goes on behind the prompt from before, has left it. */
   private at(host: string | undefined, prompt: string): void {
     const left = this.podPrompt !== undefined && this.podPrompt !== prompt && this.prompts.has(prompt);
-    if (host !== undefined) this.machine = ofPrompt(host);
+    if (host !== undefined) this.machine = ofPrompt(host, this.nodes);
     else if (this.machine?.pod === true && left) this.machine = this.prompts.get(prompt);
     const inPod = this.machine?.pod === true;
     if (host === undefined && !inPod) this.prompts.set(prompt, this.machine);
@@ -313,7 +316,7 @@ class Reader implements Named {
   /** What `hostname` says, where no prompt and no label tells of which machine the outputs are. */
   private named(host: string): void {
     if (!/^[A-Za-z0-9][\w.-]{0,252}$/.test(host) || this.machine !== this.told) return;
-    this.told = ofPrompt(host);
+    this.told = this.nodes.has("") ? ofHost(host) : ofPrompt(host, this.nodes);
     this.machine = this.told;
   }
 
@@ -327,6 +330,16 @@ class Reader implements Named {
       (!isPrompt(end - 2) || !isPrompt(end + 1))
     );
   }
+}
+
+/** The host that a prompt names, "" if it names none, its user, and what was typed behind it. */
+function promptOf(line: string): { readonly host: string; readonly user?: string | undefined; readonly typed: string } | undefined {
+  const prompt = PROMPT.exec(line);
+  if (prompt !== null) {
+    const [whole, ...hosts] = prompt;
+    return { host: hosts.find((host) => host !== undefined) ?? "", user: /([\w.-]{1,64})@/.exec(whole)?.[1], typed: unmarked(line.slice(whole.length)) };
+  }
+  return isPromptLine(line) ? { host: "", typed: unmarked(withoutPrompt(line)) } : undefined;
 }
 
 const HOSTNAME = /^(?:sudo )?(?:hostname(?: -[sf])?|uname -n|cat \/etc\/hostname)$/;

@@ -7,8 +7,9 @@ import { uncommented } from "./commented.ts";
 import { printsConfiguration } from "./configuration.ts";
 import { ansibleHost } from "./host-prefix.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
-import { byMachine, type Machine, ofPrompt, ofRemote } from "./machines.ts";
+import { byMachine, type Machine, ofHost, ofRemote } from "./machines.ts";
 import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outputs.ts";
+import { tablesOfOthers } from "./neighbor-tables.ts";
 import { plainPrompts } from "./prompts.ts";
 import { isSentence } from "./prose.ts";
 import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
@@ -54,7 +55,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
   const claims = claimsOf(told, lines);
   const unnamed = unnamedOutputs({
     lines,
-    free: (i) => isFree(claims.get(i)),
+    free: (i) => claims.get(i) ?? "all",
     stop: (i) => edges.has(i) || commands.has(i) || isPromptEnd(lines[i] ?? ""),
     block: (i) => block[i] ?? 0,
   }).map((output) => {
@@ -71,16 +72,22 @@ export function readTranscript(text: string, file: string, named: readonly strin
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
   });
-  const [together, ...others] = byMachine(
-    asTheyAre([...told.flatMap((output) => byHost(output, lines)), ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from),
-  );
+  const quoted = asTheyAre([...told.flatMap((output) => byHost(output, lines)), ...joined(unnamed)], lines).toSorted((a, b) => a.from - b.from);
+  const sections = pieced(quoted, lines);
+  const [together, ...others] = byMachine(sections);
   const several = new Set(together?.outputs.map(({ machine }) => machine?.name)).size > 1;
+  const textOf = ({ from, to }: Section): string => lines.slice(from - 1, to).join("\n");
+  const elsewhere = (name: string | undefined, own: readonly Section[]): Section[] =>
+    name === undefined || others.length === 0 || others.length > MAX_COMPARED ? [] : tablesOfOthers(name, own, sections, textOf);
   return {
     target,
-    outputs: together?.outputs.map(draft) ?? [],
-    others: others.map(({ name, outputs: own }) => ({ target: name, outputs: own.map(draft) })),
+    outputs: [...(together?.outputs ?? []), ...(several ? [] : elsewhere(target, together?.outputs ?? []))].map(draft),
+    others: others.map(({ name, outputs: own }) => ({ target: name, outputs: [...own, ...elsewhere(name, own)].map(draft) })),
   };
 }
+
+/** Nobody pastes the tables of more machines, and each one's are held against all. */
+const MAX_COMPARED = 20;
 
 /** A log of another time than that of the other outputs: known, and left aside. */
 const OTHER_BOOT = /^journalctl (?:.{0,200} )?(?:-\w{0,4}b|--boot)[ =]?-\d/;
@@ -92,12 +99,13 @@ const NOTICE =
 /** Between a line that names the command and what it printed. */
 const LABEL = /^\s{0,8}[*_#>]{0,4} {0,2}(?:output|result|stdout) ?:[*_]{0,4}\s*$/i;
 
-/** The command that each line belongs to, by the index of the line. What a command of no interest printed ends with the first blank line: sentences follow. */
-function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): ReadonlyMap<number, string> {
-  const claims = new Map<number, string>();
+/** What of each line that belongs to a command may be claimed still, by the index of the line. What a command of no interest printed ends with the first blank line: sentences follow. */
+function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): ReadonlyMap<number, "all" | "logs" | "nothing"> {
+  const claims = new Map<number, "all" | "logs" | "nothing">();
   for (const { command, from, to } of outputs) {
+    const free = isFree(command);
     const blank = isCommand(command) ? -1 : lines.slice(from - 1, to).findIndex((line) => line.trim() === "");
-    for (let i = from - 1; i < (blank === -1 ? to : from - 1 + blank); i++) claims.set(i, command);
+    for (let i = from - 1; i < (blank === -1 ? to : from - 1 + blank); i++) claims.set(i, free);
   }
   return claims;
 }
@@ -169,12 +177,11 @@ function byHost(output: NamedOutput, lines: readonly string[]): NamedOutput[] {
     (line) => ansibleHost(lines[line - 1] ?? "") !== undefined,
   );
   if (heads.length < 2) return [output];
-  return heads.map((from, i) => ({ ...output, from, to: (heads[i + 1] ?? output.to + 1) - 1, machine: ofPrompt(ansibleHost(lines[from - 1] ?? "") ?? "") }));
+  return heads.map((from, i) => ({ ...output, from, to: (heads[i + 1] ?? output.to + 1) - 1, machine: ofHost(ansibleHost(lines[from - 1] ?? "") ?? "") }));
 }
 
 /** What of a line below this command nothing else claims: all of it, a line of a log at most, or nothing. */
-function isFree(command: string | undefined): "all" | "logs" | "nothing" {
-  if (command === undefined) return "all";
+function isFree(command: string): "all" | "logs" | "nothing" {
   if (SHOWS.test(command) && !isKnown(command)) return printsConfiguration(command) ? "nothing" : "all";
   // a log that is known and left aside is of another time: `journalctl -b -1`
   return isCommand(command) || isLog(command) ? "nothing" : "logs";
@@ -192,6 +199,31 @@ function joined(sections: readonly Section[]): Section[] {
     const first = all[place];
     if (first === undefined) all.push(section);
     else all[place] = { ...first, more: [...(first.more ?? []), section] };
+  }
+  return all;
+}
+
+/** Lists of all interfaces. */
+const LINKS = /^(?:sudo )?ip (?:-(?:d|s|details|statistics|4|6) ){0,3}(?:a|addr|address|l|link)(?: (?:show|list|ls|s))?$/;
+
+/** Such lists, which always begin with `lo`, in one where they have no interface in common: what people quote of one list, and no later look at the node. */
+function pieced(sections: readonly Section[], lines: readonly string[]): Section[] {
+  const all: Section[] = [];
+  const lists = new Map<string, { readonly at: number; readonly seen: Set<string> }>();
+  for (const section of sections) {
+    const listed = !LINKS.test(section.command)
+      ? []
+      : lines.slice(section.from - 1, section.to).flatMap((line) => /^(\d{1,9}): ([\w.-]{1,40})[@:]/.exec(line)?.slice(1) ?? []);
+    const key = `${section.machine?.name ?? ""} ${section.command}`;
+    const list = lists.get(key);
+    const first = list === undefined ? undefined : all[list.at];
+    if (list !== undefined && first !== undefined && listed.length > 0 && !listed.some((one) => list.seen.has(one))) {
+      all[list.at] = { ...first, more: [...(first.more ?? []), section] };
+      for (const one of listed) list.seen.add(one);
+    } else {
+      if (listed.length > 0) lists.set(key, { at: all.length, seen: new Set(listed) });
+      all.push(section);
+    }
   }
   return all;
 }

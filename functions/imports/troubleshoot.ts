@@ -4,6 +4,7 @@ import { tellsTime, toldByDate } from "../facts/date-output.ts";
 import { parsedJson } from "../facts/json.ts";
 import { decodeText, type Head } from "../transports/archive.ts";
 import { type Draft, type DraftOutput, type Importer, isKnown } from "./bundle.ts";
+import { AGENT_POD, placesIn } from "./pod-logs.ts";
 
 /**
  * A support bundle of Replicated's Troubleshoot with host collectors, of the machine it ran on or of every node (`host-collectors/NODE/…`):
@@ -13,15 +14,18 @@ import { type Draft, type DraftOutput, type Importer, isKnown } from "./bundle.t
  *     host-collectors/journald/kubelet.txt          the same of journalctl
  *     host-collectors/system/hostos_info.json       {"name": "n1", …}
  *     cluster-resources/pods/kube-system.json       what kubectl get pods -o json prints
+ *     cluster-resources/pods/logs/kube-system/kube-proxy-7xk2p/kube-proxy.log    of the agents of a node; …-previous.log of the container that was there before
  */
 
 const HOST = /^((?:[^/]{1,255}\/){0,3})host-collectors\/(?:([\w.-]{1,253})\/)?(run-host|journald|system)\/([^/]{1,200}?)(\.txt|-info\.json|_info\.json)$/;
 const CLUSTER = /^(?:[^/]{1,255}\/){0,3}cluster-resources\/(?:nodes|(pods|services)\/([a-z\d.-]{1,63}))\.json$/;
+const LOG = new RegExp(`^(?:[^/]{1,255}/){0,3}cluster-resources/pods/logs/([a-z\\d.-]{1,63})/(${AGENT_POD})/([a-z\\d-]{1,63}?)(-previous)?\\.log$`);
 
 export const troubleshoot: Importer = {
   id: "troubleshoot",
   title: "a support bundle of Troubleshoot with host collectors",
-  recognize: (names) => (names.some((name) => HOST.exec(name)?.[5] === "-info.json") ? (name) => HOST.test(name) || CLUSTER.test(name) : undefined),
+  recognize: (names) =>
+    names.some((name) => HOST.exec(name)?.[5] === "-info.json") ? (name) => HOST.test(name) || CLUSTER.test(name) || LOG.test(name) : undefined,
   read(files) {
     const byNode = new Map<string, DraftOutput[]>();
     for (const [name, head] of files) {
@@ -29,9 +33,18 @@ export const troubleshoot: Importer = {
       if (folder !== undefined) byNode.set(folder, [...(byNode.get(folder) ?? []), ...ofHost(name, head, files)]);
     }
     const cluster = [...files].flatMap(([name, head]) => ofCluster(name, head));
+    const places = new Map(
+      [...files].flatMap(([name, head]) => {
+        const [, kind, namespace] = CLUSTER.exec(name) ?? [];
+        return kind === "pods" ? placesIn(head).map(([pod, node]) => [`${namespace}/${pod}`, node] as const) : [];
+      }),
+    );
+    const logs = [...files].flatMap(([name, head]) => ofPod(name, head, places));
     return [...byNode].flatMap(([folder, outputs]): Draft[] => {
       const read = outputs.filter(({ command }) => isRead(command));
-      return read.length === 0 ? [] : [{ target: nodeOf(folder, files), startedAt: toldByDate(outputs), outputs: [...read, ...cluster] }];
+      const target = nodeOf(folder, files);
+      const own = logs.filter(({ node }) => node === target).map(({ output }) => output);
+      return read.length === 0 ? [] : [{ target, startedAt: toldByDate(outputs), outputs: [...read, ...cluster, ...own] }];
     });
   },
 };
@@ -86,6 +99,14 @@ function ofCluster(name: string, { bytes, truncated }: Head): DraftOutput[] {
   const [, kind, namespace] = match;
   const command = kind === undefined ? "kubectl get nodes -o json" : `kubectl get ${kind} -n ${namespace} -o json`;
   return isKnown(command) ? [{ command, file: name, text: decodeText(bytes), truncated }] : [];
+}
+
+/** The log of a pod, and the node that it runs on; nothing where no list of pods tells which. */
+function ofPod(name: string, { bytes, truncated }: Head, places: ReadonlyMap<string, string>): { readonly node: string; readonly output: DraftOutput }[] {
+  const [, namespace = "", pod = "", container = "", previous] = LOG.exec(name) ?? [];
+  const node = places.get(`${namespace}/${pod}`);
+  const command = `kubectl logs -n ${namespace} ${pod} -c ${container}${previous === undefined ? "" : " --previous"}`;
+  return node === undefined || !isKnown(command) ? [] : [{ node, output: { command, file: name, text: decodeText(bytes), truncated } }];
 }
 
 /** A member of a small file of JSON that is a text. */

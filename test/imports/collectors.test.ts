@@ -204,6 +204,30 @@ test("Troubleshoot: the command of each file stands beside it, of one machine an
   ]);
 });
 
+test("Troubleshoot: the logs of the pods that run on the machine, as their list tells; of other nodes' pods none", async () => {
+  const pod = (name: string, node: string) => ({ metadata: { name, namespace: "kube-system" }, spec: { nodeName: node } });
+  const logs = "b/cluster-resources/pods/logs/kube-system";
+  const [capture] = await readCaptures(
+    directory({
+      "b/host-collectors/run-host/resolv.txt": "nameserver 127.0.0.53\n",
+      "b/host-collectors/run-host/resolv-info.json": JSON.stringify({ command: "/usr/bin/cat /etc/resolv.conf", exitCode: "0", error: "" }),
+      "b/host-collectors/system/hostos_info.json": '{"name": "n1"}',
+      "b/cluster-resources/pods/kube-system.json": JSON.stringify({ items: [pod("coredns-76f75df574-4wq7l", "n1"), pod("kube-proxy-7xk2p", "n2")] }),
+      [`${logs}/coredns-76f75df574-4wq7l/coredns.log`]: ".:53\n[INFO] plugin/reload: Running configuration SHA512 = 59\n",
+      [`${logs}/coredns-76f75df574-4wq7l/coredns-previous.log`]:
+        '[FATAL] plugin/loop: Loop (127.0.0.1:44371 -> :53) detected for zone ".", see https://coredns.io/plugins/loop#troubleshooting. Query: "HINFO 5811.6022."\n',
+      [`${logs}/kube-proxy-7xk2p/kube-proxy.log`]: "I1121 03:51:00.000000 1 server.go:1] x\n",
+    }),
+  );
+  expect(commandsOf(capture)?.sort()).toEqual([
+    "cat /etc/resolv.conf",
+    "kubectl get pods -n kube-system -o json",
+    "kubectl logs -n kube-system coredns-76f75df574-4wq7l -c coredns",
+    "kubectl logs -n kube-system coredns-76f75df574-4wq7l -c coredns --previous",
+  ]);
+  expect(causesOf(capture)).toEqual(["resolv-conf-loop"]);
+});
+
 test("MicroK8s: an inspection report; the node's name is in its journal", async () => {
   const [capture, ...others] = await readCaptures(
     await archive(

@@ -54,6 +54,15 @@ describe("headings of a collection script", () => {
     expect(first?.text).not.toContain("driver");
   });
 
+  test("of minikube logs name whose log it is, and what they do not name is no part of it", () => {
+    const log = "E1006 21:29:03.925076       1 reflector.go:125] x: Failed to list *v1.Service: Unauthorized";
+    const text = `==> Audit <==\n| start | x |\n\n==> kube-proxy [c85e3fad2f8e] <==\n${log}\n\n==> kernel <==\n 21:31:03 up 10 min\n\n* ==> kubelet <==\n${OUTPUTS.at(-1)?.[1]}\n`;
+    expect(readTranscript(text, "issue.md").outputs.map(({ command, text: printed }) => [command, printed.trim()])).toEqual([
+      ["kubectl -n kube-system logs kube-proxy", log],
+      ["journalctl -u kubelet", OUTPUTS.at(-1)?.[1]],
+    ]);
+  });
+
   test("in bold, above fences, are taken without the signs", () => {
     const text = KNOWN.map(([command, printed]) => `**${command}**\n\`\`\`\n${printed}\n\`\`\`\n`).join("\n");
     expect(readTranscript(text, "issue.md").outputs.map(({ command, text: printed }) => [command, printed.trim()])).toEqual(KNOWN);
@@ -74,6 +83,18 @@ describe("headings of a collection script", () => {
       readTranscript(outputs.map(([command, text]) => `${command}\n${text}\n`).join("\n"), "x").outputs.map((output) => [output.command, output.text.trim()]),
     ).toEqual(outputs);
     const processes = "$ ps -e -o args\nCOMMAND\n\nip monitor\nkubelet\n\ntcpdump -ni eth0\nsshd\n";
+    expect(readTranscript(processes, "x").outputs.map((output) => output.command)).toEqual(["ps -e -o args"]);
+  });
+
+  test("commands without any sign and without blank lines, where what stands below is what they print", () => {
+    const outputs = [
+      ["cat /proc/sys/net/ipv4/ip_forward", "1"],
+      ["sudo cat /proc/sys/net/ipv4/tcp_mem", "770046\t1026729\t1540092"],
+      ["cat /proc/net/sockstat", "sockets: used 14565\nTCP: inuse 35938 orphan 31564 tw 70529 alloc 35942 mem 1894"],
+      ["ip -4 route show", "default via 10.0.0.1 dev eth0 proto dhcp"],
+    ];
+    expect(readTranscript(`${outputs.flat().join("\n")}\n`, "x").outputs.map((output) => [output.command, output.text.trim()])).toEqual(outputs);
+    const processes = "$ ps -e -o args\nCOMMAND\nip monitor\nip route\ntcpdump -ni eth0\n/usr/bin/sysctl -w net.ipv4.ip_forward=1\n";
     expect(readTranscript(processes, "x").outputs.map((output) => output.command)).toEqual(["ps -e -o args"]);
   });
 

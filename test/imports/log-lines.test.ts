@@ -25,6 +25,8 @@ test.each([
   ["[pod/kube-proxy-x7k2p/kube-proxy] E1121 03:51:28.612345       1 x.go:1] …", "kubectl logs"],
   ["Another app is currently holding the xtables lock; still 4s 0us time ahead to have a chance to grab the lock...", "kubectl logs"],
   ["Failed to delete stale service IP 10.96.0.10 connections, error: …", "kubectl logs kube-proxy"],
+  ["Failed to execute iptables-restore for nat: exit status 1 (iptables-restore: line 7 failed)", "kubectl logs kube-proxy"],
+  ["E1121 03:51:28.612345     712 kuberuntime.go:9] cannot add hostport: Failed to execute iptables-restore: exit status 4", "kubectl logs"],
   ["  Ready            False   Sat, 21 Nov 2026 03:51:28 +0000   Sat, 21 Nov 2026 03:40:02 +0000   KubeletNotReady   …", "kubectl describe node"],
   ['    "lastCNILoadStatus": "cni config load failed: no network config found in /etc/cni/net.d",', "crictl info"],
   ["nf_conntrack: nf_conntrack: table full, dropping packet", "dmesg"],

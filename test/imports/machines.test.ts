@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { blocksOf } from "../../functions/imports/code-blocks.ts";
 import { pastedCaptures } from "../../functions/imports/index.ts";
-import { ofLabel, ofPrompt, ofRemote } from "../../functions/imports/machines.ts";
+import { machinesLikePods, ofLabel, ofPrompt, ofRemote } from "../../functions/imports/machines.ts";
 import { pairedLabels } from "../../functions/imports/paired-labels.ts";
 import { readTranscript } from "../../functions/imports/transcript.ts";
 import { diagnose } from "../../functions/rules/diagnose.ts";
@@ -325,3 +325,50 @@ test.each([
   ["worker-0", { name: "worker-0" }],
   ["kube-proxy-x7k2p", { pod: true }],
 ])("prompt of %s", (host, machine) => expect(ofPrompt(host)).toEqual(machine));
+
+describe("a machine with a name as pods have it", () => {
+  const host = "ocp4-7xk2p-worker-0-vr2j8";
+  const prompt = (command: string, user = "root") => `[${user}@${host} ~]# ${command}`;
+  const forwarding = [prompt("sysctl net.ipv4.ip_forward"), "net.ipv4.ip_forward = 0"];
+
+  test.each([
+    ["by what is asked of machines alone", [prompt("sudo systemctl is-active kubelet"), "active"]],
+    [
+      "by a device in its list",
+      [prompt("ip link"), "5: ovs-system: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT group default qlen 1000"],
+    ],
+    ["by a device in its routes", [prompt("ip route"), "10.244.3.0/24 dev cni0 proto kernel scope link src 10.244.3.1"]],
+    ["by a user of its image", [prompt("uptime", "core"), " 20:41:09 up 12 days,  5:02,  1 user,  load average: 0.61, 0.72, 0.70"]],
+    ["by kube-proxy's chains", [prompt("sudo iptables-save -t nat"), "*nat", ":KUBE-SERVICES - [0:0]", "COMMIT"]],
+  ])("is none, %s", (_, tells) => {
+    expect(commandsOf([...forwarding, ...tells])[0]?.slice(0, 2)).toEqual([host, "sysctl net.ipv4.ip_forward"]);
+    expect(commandsOf([...tells, ...forwarding])[0]).toContain("sysctl net.ipv4.ip_forward");
+  });
+
+  test.each([
+    ["where nothing tells", []],
+    ["where the node was asked from inside of it", [prompt("nsenter -t 1 -n ip link"), "5: ovs-system: <BROADCAST,MULTICAST> mtu 1500 state DOWN"]],
+    ["where its shell went on with the node's files", [prompt("chroot /host"), prompt("systemctl is-active kubelet"), "active"]],
+    ["where kubectl told of a node", [prompt("kubectl debug node/n1 -- ip link"), "5: cni0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 state UP"]],
+  ])("is a pod %s", (_, lines) => {
+    expect(commandsOf([...forwarding, ...lines]).flat()).not.toContain("sysctl net.ipv4.ip_forward");
+  });
+
+  test("that `hostname` told", () => {
+    const told = ["$ hostname", "md-0-7d9f8b6c5d-x7k2p", "$ sysctl net.ipv4.ip_forward", "net.ipv4.ip_forward = 0"];
+    expect(commandsOf(told).flat()).not.toContain("sysctl net.ipv4.ip_forward");
+    expect(commandsOf([...told, "$ ip route", "10.244.3.0/24 dev cni0 proto kernel scope link src 10.244.3.1"])[0]?.slice(2)).toEqual([
+      "sysctl net.ipv4.ip_forward",
+      "ip route",
+    ]);
+  });
+
+  test("is told in time that grows with the text alone", () => {
+    const text = (turns: number) => Array.from({ length: turns }, () => [prompt("ip route"), "10.9.0.0/24 dev ens5 scope link"]).flat();
+    expectLinear(
+      text,
+      (lines) => machinesLikePods(lines, (line) => (line.startsWith("[") ? { host, typed: line.slice(line.indexOf("#") + 2) } : undefined)),
+      20_000,
+    );
+  });
+});

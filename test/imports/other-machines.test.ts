@@ -150,3 +150,42 @@ test.each([
   );
   expect(capture.outputs.map(({ command }) => commandLine(command).foreign)).toEqual([false, true, false]);
 });
+
+describe("the tables of a node are read with another one that was asked the same", () => {
+  const node = (prompt: string, address: string, entry: string): string =>
+    `${prompt} ip -d link show flannel.1\n7: flannel.1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UNKNOWN\n    vxlan id 1 local ${address} dev eth0\n${prompt} bridge fdb show dev flannel.1\n${entry}\n`;
+  const read = (...nodes: string[]): string[][] => pastedCaptures(nodes.join(""), "paste.txt", "x").map(({ outputs }) => outputs.map(({ command }) => command));
+  const asked = ["ip -d link show flannel.1", "bridge fdb show dev flannel.1"];
+  const first = node("[root@wk-1 ~]#", "10.20.0.11", "6e:b9:d5:e1:19:85 dst 10.20.0.12 self permanent");
+
+  test("as if it had been asked from there, where they send to its address", () =>
+    expect(read(first, node("[root@wk-2 ~]#", "10.20.0.12", "46:c8:a4:0f:37:91 dst 10.20.0.11 self permanent"))).toEqual([
+      [...asked, "ssh wk-2 bridge fdb show dev flannel.1"],
+      [...asked, "ssh wk-1 bridge fdb show dev flannel.1"],
+    ]));
+
+  test("not where they do not know it: they may be of another cluster", () =>
+    expect(read(first, node("[root@wk-2 ~]#", "10.99.0.12", "46:c8:a4:0f:37:91 dst 10.99.0.11 self permanent"))).toEqual([asked, asked]));
+
+  test("not where the nodes are named otherwise", () =>
+    expect(read(first, node("[root@db ~]#", "10.20.0.12", "46:c8:a4:0f:37:91 dst 10.20.0.11 self permanent"))).toEqual([asked, asked]));
+});
+
+describe("which way packets go on a machine is told by its own routes and rules", () => {
+  const ROUTE = "default via 10.0.0.1 dev eth0 \n";
+  const RULE = "0:\tfrom all lookup local\n";
+  const PODS = "NAME   READY   STATUS    RESTARTS   AGE   IP           NODE\nweb    1/1     Running   0          1h    172.17.0.2   w2\n";
+  const read = (text: string): string[] =>
+    pastedCaptures(text, "paste.txt", "x").map(({ target, outputs }) => `${target}: ${outputs.map(({ command }) => command).join("; ")}`);
+
+  test("not by the routes of one and the rules of another", () =>
+    expect(read(`root@w1:~# ip route\n${ROUTE}root@w2:~# ip rule\n${RULE}`)).toEqual(["w1: ip route", "w2: ip rule"]));
+
+  test("with what the cluster told from elsewhere", () =>
+    expect(
+      read(`root@w1:~# sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 1\nroot@w1:~# kubectl get pods -o wide\n${PODS}root@w2:~# ip route\n${ROUTE}`),
+    ).toEqual(["w1: sysctl net.ipv4.ip_forward; kubectl get pods -o wide", "w2: kubectl get pods -o wide; ip route"]));
+
+  test("also where one of them was asked from the other", () =>
+    expect(read(`+ ip route\n${ROUTE}+ ssh w2 ip rule\n${RULE}`)).toEqual(["pasted: ip route", "w2: ssh w2 ip rule"]));
+});

@@ -55,6 +55,95 @@ describe("outputs that no command names", () => {
 
   test.each([
     ["a link", [LINK], "ip addr"],
+    [
+      "how many sockets there are, as ss sums them up",
+      ["Total: 412", "TCP:   98 (estab 31, closed 12, orphaned 0, timewait 8)", "", "Transport Total     IP        IPv6", "TCP\t  86        80        6"],
+      "ss -s",
+    ],
+    [
+      "a part of Cilium's status, its head cut",
+      ["Cilium:                  Ok   1.15.6 (v1.15.6-a09e05e6)", "Controller Status:       41/41 healthy"],
+      "cilium status",
+    ],
+    [
+      "maps of Cilium",
+      ["Name                     Num entries   Num errors   Cache enabled", "cilium_lb4_services_v2   214           0            true"],
+      "cilium map list",
+    ],
+    [
+      "services of Cilium",
+      ["ID   Frontend           Service Type   Backend", "1    10.96.0.1:443      ClusterIP      1 => 10.9.0.17:6443 (active)"],
+      "cilium service list",
+    ],
+    [
+      "services in Cilium's map",
+      ["SERVICE ADDRESS     BACKEND ADDRESS (REVNAT_ID) (SLOT)", "10.96.0.1:443       10.9.0.17:6443 (1) (1)"],
+      "cilium bpf lb list",
+    ],
+    ["maps of BPF", ["41: lru_hash  name cilium_ct4_glob  flags 0x0", "\tkey 14B  value 56B  max_entries 524288  memlock 50331648B"], "bpftool map show"],
+    ["links of BPF", ["3: tracing  prog 21  ", "\tprog_type tracing  attach_type trace_fentry  "], "bpftool link show"],
+    ["a switch", ['    Bridge "br-int"', "        Port eth1", "            Interface eth1"], "ovs-vsctl show"],
+    ["what flannel leaves to its plugin", ["FLANNEL_NETWORK=10.9.0.0/16", "FLANNEL_SUBNET=10.9.4.1/24", "FLANNEL_MTU=1450"], "cat /run/flannel/subnet.env"],
+    ["links of systemd-networkd", ["IDX LINK TYPE     OPERATIONAL SETUP", "  1 lo   loopback carrier     unmanaged"], "networkctl list"],
+    ["devices of NetworkManager", ["DEVICE  TYPE      STATE      CONNECTION", "ens5    ethernet  connected  ens5"], "nmcli device status"],
+    ["the clock in properties", ["Timezone=Etc/UTC", "NTP=yes", "NTPSynchronized=no"], "timedatectl show"],
+    [
+      "whom systemd-timesyncd follows",
+      ["       Server: 10.9.0.2 (ntp.example.net)", "Poll interval: 34min 8s (min: 32s; max 34min 8s)"],
+      "timedatectl timesync-status",
+    ],
+    [
+      "sources of chrony",
+      ["MS Name/IP address         Stratum Poll Reach LastRx Last sample", "^? 10.9.0.2   0   6     0     -     +0ns[   +0ns] +/-    0ns"],
+      "chronyc sources",
+    ],
+    [
+      "peers of ntpd",
+      [
+        "     remote           refid      st t when poll reach   delay   offset  jitter",
+        " 10.9.0.2    .INIT.          16 u    - 1024    0    0.000    0.000   0.000",
+      ],
+      "ntpq -p",
+    ],
+    [
+      "processes, of which nobody knows whether they are all",
+      ["UID          PID    PPID  C STIME TTY          TIME CMD", "root        1702       1  0 Jan11 ?        00:00:12 /usr/bin/kubelet"],
+      "ps -ef | …",
+    ],
+    [
+      "pods' ends as Calico has them",
+      ["WORKLOAD   NODE   NETWORKS        INTERFACE", "cart-0     wk-2   10.9.1.7/32     cali5f0a1b2c3d4"],
+      "calicoctl get workloadendpoints",
+    ],
+    [
+      "settings as they are applied, file by file",
+      ["* Applying /etc/sysctl.d/60-cis.conf ...", "net.ipv4.ip_forward = 0", "* Applying /etc/sysctl.d/99-k8s.conf ...", "net.ipv4.ip_forward = 1"],
+      "sysctl --system",
+    ],
+    ["processes and their arguments", ["    PID COMMAND", "   1702 /usr/bin/kubelet --config=/x"], "ps -e -o pid,args | …"],
+    [
+      "CoreDNS's settings as they are described",
+      ["Corefile:", "----", ".:53 {", "    forward . 1.1.1.1", "}"],
+      "kubectl -n kube-system describe configmap coredns",
+    ],
+    [
+      "CoreDNS's settings in their object",
+      ["  Corefile: |", "    .:53 {", "        forward . 1.1.1.1", "    }"],
+      "kubectl -n kube-system get configmap coredns -o yaml",
+    ],
+    ["CoreDNS's settings", [".:53 {", "    errors", "    forward . /etc/resolv.conf", "}"], "cat /etc/coredns/Corefile"],
+    [
+      "a firewall",
+      [
+        "Status: active",
+        "Logging: on (low)",
+        "",
+        "To                         Action      From",
+        "--                         ------      ----",
+        "22/tcp   ALLOW IN    Anywhere",
+      ],
+      "ufw status verbose",
+    ],
     ["a link whose index was not copied", ["flannel.1: <BROADCAST,MULTICAST> mtu 1450 qdisc noqueue state DOWN"], "ip addr"],
     ["rules, blanks for the tab", ["0:      from all lookup local", "32766:  from all lookup main"], "ip rule"],
     ["links in brief", ["flannel.1        DOWN           a6:1f:02:5c:77:0e <BROADCAST,MULTICAST>"], "ip -br link"],
@@ -182,6 +271,46 @@ describe("outputs that no command names", () => {
     expect(commands(...dump("iptables-nft-save", "filter", "nat"))).toEqual(["iptables-nft-save"]);
     // a second time: another state
     expect(commands(...dump("iptables-save", "nat", "filter"), ...dump("iptables-save", "nat", "filter"))).toEqual(["iptables-save", "iptables-save"]);
+  });
+
+  test("entries of a list of interfaces that have none in common are pieces of it; a list with one of them again is a second look", () => {
+    const entry = (number: number, master = "") => [
+      `${number}: veth${number}ab1cd@if${number - 1}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue ${master}state UP group default`,
+      "    link/ether 9e:21:a3:54:79:5e brd ff:ff:ff:ff:ff:ff",
+    ];
+    const quoted = (...blocks: string[][]) => blocks.flatMap((block) => ["Here is `ip addr`:", "", "```", ...block, "```", ""]);
+    const { outputs } = readTranscript(quoted(entry(133, "master docker0 "), entry(169)).join("\n"), "paste.txt");
+    expect(outputs.map(({ command }) => command)).toEqual(["ip addr"]);
+    expect(outputs[0]?.text).toContain("169: veth169ab1cd");
+    const twice = readTranscript(quoted(entry(133, "master docker0 "), entry(133)).join("\n"), "paste.txt");
+    expect(twice.outputs.map(({ command }) => command)).toEqual(["ip addr", "ip addr"]);
+  });
+
+  test("of the kubelet's settings one is looked at", () => {
+    const settings = ["kind: KubeletConfiguration", "resolvConf: /run/systemd/resolve/resolv.conf", "rotateCertificates: true"];
+    expect(outputsOf(["```", ...settings, "```"])).toEqual([["grep resolvConf /var/lib/kubelet/config.yaml", `3: ${settings[1]}`]]);
+  });
+
+  test("what is active need not be a firewall", () => {
+    expect(outputsOf([PROSE, "```", "Status: active", "Owner: ops", "```"])).toEqual([]);
+  });
+
+  test("an answer that begins once more is a second one", () => {
+    const tracking = (leap: string) => ["Reference ID    : 0A090002 (10.9.0.2)", "Stratum         : 3", `Leap status     : ${leap}`];
+    expect(outputsOf([...tracking("Not synchronised"), "", ...tracking("Normal")]).map(([command, ...lines]) => [command, lines.length])).toEqual([
+      ["chronyc tracking", 3],
+      ["chronyc tracking", 3],
+    ]);
+    const sockets = ["Total: 412", "TCP:   98 (estab 31, closed 12, orphaned 0, timewait 8)", "", "Transport Total     IP        IPv6"];
+    expect(outputsOf(sockets).map(([command, ...lines]) => [command, lines.length])).toEqual([["ss -s", 3]]);
+  });
+
+  test("the time alone is what date printed; within another output it is a line of that", () => {
+    expect(outputsOf(["Sat Nov 22 09:12:00 UTC 2025", "", ...ROUTES]).map(([command]) => command)).toEqual(["date", "ip route"]);
+    expect(outputsOf([PROSE, "Sat Nov 22, in the morning", PROSE])).toEqual([]);
+    expect(outputsOf(["sockets: used 412", "Sat Nov 22 09:12:00 UTC 2025", "TCP: inuse 31 orphan 0"]).map(([command]) => command)).toEqual([
+      "cat /proc/net/sockstat",
+    ]);
   });
 
   test("single rules and flows, and the lines of a log, are pieces of one output", () => {
