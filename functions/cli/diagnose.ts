@@ -71,22 +71,30 @@ export function register(netcheck: Command, { runbooks, run }: Shared): void {
     );
 }
 
-/** A diagnosis as one line of JSON (DESIGN C5). Pictures are for people. */
-const diagnosisJson = (diagnosis: Diagnosis): string => JSON.stringify(diagnosis, (key, value: unknown) => (key === "diagram" ? undefined : value));
+/** A diagnosis as one line of JSON (DESIGN C5). Pictures are for people, and so is how much a counter rose. */
+const diagnosisJson = (diagnosis: Diagnosis): string =>
+  JSON.stringify(diagnosis, (key, value: unknown) => (key === "diagram" || key === "grew" ? undefined : value));
+
+/** So many commands nobody types one by one. */
+const MANY = 5;
 
 /** A diagnosis for a terminal. */
 function diagnosisText(diagnosis: Diagnosis): string {
   const lines = [`${diagnosis.target}: ${diagnosis.verdict} (${diagnosis.capture})`];
   const finding = (label: string, item: Finding): void => {
     lines.push("", `${label}: ${item.title}  [${item.rule}, ${item.severity}, ${Math.round(item.confidence * 100)} %]`, `  ${item.summary}`);
-    // a list of forty sysctl keys says no more than its beginning, and indented JSON is one thing
-    for (const { command, line, text } of item.evidence) lines.push(`    ${cut(command, 80)}:${line}: ${cut(text.trim().replace(/\s*\n\s*/g, " "), 200)}`);
+    // a list of forty sysctl keys says no more than its beginning, and indented JSON is one thing; what the kubelet is told of a pod stands at the end of its line
+    for (const { command, line, text, grew } of item.evidence)
+      lines.push(
+        `    ${cut(command, 80)}:${line}: ${cut(text.trim().replace(/\s*\n\s*/g, " "), 600)}${grew === undefined ? "" : `   (${grew} between the two samples)`}`,
+      );
   };
   for (const cause of diagnosis.causes) {
     finding("CAUSE", cause);
     if (cause.explains.length > 0) lines.push(`  explains: ${cause.explains.join(", ")}`);
     if (cause.fix !== undefined) lines.push(`  fix: ${cause.fix.id} ${JSON.stringify(cause.fix.parameters)}`);
     if (cause.fixProblem !== undefined) lines.push(`  no fix can be offered: ${cause.fixProblem}`);
+    lines.push(`  how to check it and what to do: netcheck rules show ${cause.rule}`);
   }
   for (const symptom of diagnosis.symptoms) finding("SYMPTOM", symptom);
   for (const risk of diagnosis.risks) finding("RISK", risk);
@@ -96,6 +104,7 @@ function diagnosisText(diagnosis: Diagnosis): string {
   // of a pasted output nearly everything is missing: a line for each, so that what was found stays in sight
   const missing = open.flatMap(({ rules, absent }) => (absent === undefined ? [] : [`    \`${absent}\`: ${rules.join(", ")}`]));
   if (missing.length > 0) lines.push("  The capture holds no output of", ...missing);
+  if (missing.length > MANY) lines.push("  All of these in one go, on the node itself: `netcheck triage localhost`");
   if (diagnosis.unparsed.length > 0)
     lines.push("", "LINES THAT COULD NOT BE READ", ...diagnosis.unparsed.map(({ command, lines: count }) => `  ${command}: ${count}`));
   const loops = diagnosis.unknown.filter((command) => commandsOfTurn(command).some((one) => readersOf(one).length > 0));

@@ -16,6 +16,8 @@ export interface Evidence {
   readonly line: number;
   /** Verbatim. */
   readonly text: string;
+  /** By how much the counters in the line rose between the two samples: "+121", of several "insert_failed +14, drop +14". */
+  readonly grew?: string;
 }
 
 /** Parameters of a fix: strings of a strict type, or lists of them. */

@@ -6,7 +6,7 @@ import { type FactReading, type FactSet, isLog, knownOf } from "../facts/read.ts
 import { emptyFact, toCel, variableOf } from "./cel.ts";
 import type { Form, Program, Rule, Template } from "./compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "./diagnosis.ts";
-import { masksRefused, refusingMasked, showingMasked } from "./view.ts";
+import { masksRefused, refusingMasked, SOURCE, showingMasked, type View } from "./view.ts";
 
 /** What a rule said of a capture, with everything needed to explain it. */
 export interface Outcome {
@@ -197,8 +197,9 @@ const isPartial = (reading: FactReading | undefined): boolean =>
 /** Inconclusive, because only a part of a fact is known; with the one command that would settle it. */
 function open(rule: Rule, why: string, fact: string, facts: Facts): Outcome {
   const command = commandOf(fact, facts);
-  // the same command behind which a person searched for something is another one
-  const named = command === undefined || why.includes(command.length > 40 ? command.slice(0, 40) : `\`${command}\``);
+  // the same command behind which a person searched for something is another one; where a tool is missing no other command settles it
+  const named =
+    command === undefined || why.endsWith(" is not installed on the node") || why.includes(command.length > 40 ? command.slice(0, 40) : `\`${command}\``);
   return { rule, verdict: "inconclusive", reason: named ? why : `${why}; to settle it: \`${command}\`` };
 }
 
@@ -259,7 +260,8 @@ function evidenceOf(programs: readonly Program[], context: Record<string, unknow
       const key = quoted === undefined ? "" : `${quoted.file}:${quoted.line}:${quoted.text}`;
       if (quoted === undefined || seen.has(key)) continue;
       seen.add(key);
-      evidence.push(quoted);
+      const grew = growthOf(row);
+      evidence.push(grew === "" ? quoted : { ...quoted, grew });
       if (evidence.length === MAX_EVIDENCE) return evidence;
     }
   }
@@ -267,6 +269,21 @@ function evidenceOf(programs: readonly Program[], context: Record<string, unknow
 }
 /** More lines than this prove nothing more. */
 const MAX_EVIDENCE = 20;
+
+/** What rose between the two samples in a row of counters: the line itself has only the total of one of them. */
+function growthOf(row: object): string {
+  const source = (row as Partial<View>)[SOURCE] ?? {};
+  const counters = Object.entries(source).filter(([field, value]) => field.endsWith("Delta") && typeof value === "number");
+  const grown = counters.filter(([, value]) => (value as number) > 0);
+  // what a row of one counter tells besides is about its neighbours
+  const own = grown.find(([field]) => field === "valueDelta" || field === "packetsDelta");
+  if (own !== undefined) return `+${String(own[1])}`;
+  const nameOf = (field: string): string => field.slice(0, -"Delta".length).replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const list = grown.map(([field, value]) => (counters.length === 1 ? `+${String(value)}` : `${nameOf(field)} +${String(value)}`)).join(", ");
+  // of many counters and no one CPU or interface: the lines of `conntrack -S` or /proc/net/stat together, of which the first is quoted
+  const summedUp = counters.length > 2 && !("cpu" in source) && !("interface" in source);
+  return list !== "" && summedUp ? `all lines: ${list}` : list;
+}
 
 function confidenceOf({ confidence }: Form, context: Record<string, unknown>): number {
   if (typeof confidence === "number") return confidence;
@@ -307,4 +324,8 @@ const SINGULAR: Readonly<Record<string, string>> = {
   sit: "sits",
 };
 
-const text = (result: Result): string => ("value" in result ? String(result.value) : "?");
+const text = (result: Result): string => ("value" in result ? shortened(String(result.value)) : "?");
+
+/** A sentence is no place for a whole line of a log: its beginning says who speaks, its end why; the evidence has all of it. */
+const shortened = (value: string): string => (value.length <= LONG ? value : `${value.slice(0, LONG / 2)} … ${value.slice(-LONG / 2)}`);
+const LONG = 300;

@@ -10,8 +10,8 @@ export interface UncheckedGroup {
 
 /** How the reader of facts says that nobody ran the command (facts/read.ts). */
 const NOT_THERE = /the capture holds no output of `([^`]+)`$/;
-/** Which fact it is that lacks something (evaluate.ts): one output may be what several lack. */
-const OF_FACT = /^(?:needs )?[a-z][\w-]*(?: is only partly known)?: (?=`)/;
+/** Which fact it is that lacks something (evaluate.ts): one output may be what several lack, and nobody knows our facts by name. */
+const OF_FACT = /^(?:[a-z][\w-]* is only partly known: |(?:needs )?[a-z][\w-]*: (?=`))/;
 
 /**
  * What could not be checked, by reason. First what is left open of that which was looked at: who pasted two outputs wants to know what is missing in these. Then the

@@ -161,12 +161,12 @@ export function byCommand(evidence: readonly Evidence[]): { command: string; lin
   // a list of forty sysctl keys says no more than its beginning
   return [...groups].map(([command, items]) => ({
     command: cut(command, 90),
-    lines: items.map((item) => `${item.line}: ${cut(item.text, 300)}`).join("\n"),
+    lines: items.map((item) => `${item.line}: ${cut(item.text, 300)}${item.grew === undefined ? "" : `   (${item.grew} between the two samples)`}`).join("\n"),
   }));
 }
 
 /** Paragraphs of a README are hard-wrapped; a chat wraps by itself. */
-const firstParagraph = (markdown: string): string => (markdown.split(/\n\s*\n/)[0] ?? "").replaceAll(/\s*\n\s*/g, " ");
+const firstParagraph = (markdown: string): string => (markdown.split(/\n\s*\n/)[0] ?? "").replaceAll(/\s*\n\s*(?!\s|- )/g, " ");
 
 /**
  * The beginning of a report on files: where each diagnosis was read from, as a Markdown table if there are several.
