@@ -82,6 +82,7 @@ export const agentLog = defineFact<AgentLog>({
         .concat([")", "-exec", "tail", "-v", "-n", NUMBER, "{}", "+"]),
     },
   ],
+  byHand: "journalctl -u kubelet -u kube-proxy --since -1h",
   recognize,
   schema: AgentLog,
   log: "newest",

@@ -103,6 +103,7 @@ export const calicoNode = defineFact({
   title: "BGP of Calico: peers, readiness, connections of port 179",
   // calicoctl and birdcl are seldom on the node; what bird does shows in its connections
   commands: [{ argv: ["ss", "-tan", "( sport = :179 or dport = :179 )"] }, { argv: ["calicoctl", "node", "status"] }],
+  byHand: "calicoctl node status",
   recognize(argv): View | undefined {
     const program = argv[0] ?? "";
     if (program === "calicoctl" && argv[1] === "node" && argv[2] === "status") return { format: "table", complete: true, scope: "peers", rank: 2 };

@@ -74,6 +74,8 @@ const NTPQ_FRAME = /^(?:No association ID's returned|\s+remote\s+refid\s.*|=+)$/
 const ADJTIMEX = /^(?:-[a-z]\s{1,4})?[a-z][\w. ]{2,20}:\s.{1,80}$/;
 // "unsynchronised", "synchronised to NTP server (10.0.0.4) at stratum 3", then remarks
 const NTPSTAT = /^(?:((?:un)?synchroni[sz]ed)\b.{0,120}|time (?:correct|server) .{1,80}|polling server every .{1,40}|\s*(?:re)?starting.{0,40})$/;
+// OpenNTPD, `ntpctl -s status`: "4/4 peers valid, constraint offset 0s, clock synced, stratum 3", "0/4 peers valid, clock unsynced"
+const NTPCTL = /^\d{1,3}\/\d{1,3} peers valid,.{0,80} clock ((?:un)?synced)\b/;
 // ntpsec: "2025-10-29 16:02:11.120331 (+0100) -0.000412 +/- 0.000912 10.1.0.4 s2 no-leap"
 // "14 Mar 09:40:11 ntpdate[22110]: step time server 10.1.0.4 offset 312.442163 sec", "2021-03-14T09:40:11Z System clock wrong by 312.442163 seconds (ignored)"
 const QUERY =
@@ -140,6 +142,8 @@ export const clock = defineFact({
       return { format: "query", complete: false, scope: "query", rank: 0 };
     if (/^(?:\/usr\/bin\/)?vmware-toolbox-cmd$/.test(program ?? "") && rest.join(" ") === "timesync status")
       return { format: "vmware", complete: true, scope: "vmware", rank: 0 };
+    if (program === "ntpctl")
+      return /^-s ?(?:s(?:tatus)?|a(?:ll)?)$/.test(rest.join(" ")) ? { format: "ntpctl", complete: true, scope: "ntpctl", rank: 0 } : undefined;
     if (program === "ntpstat" && rest.length === 0) return { format: "ntpstat", complete: true, scope: "ntpstat", rank: 0 };
     const asked = program === "systemctl" && words[0] === "status" && words.length === 2 && TIME_UNIT.test(words[1] ?? "");
     const environment = words.length === 1 && /^\/proc\/1\/environ$|^\/run\/systemd\/container$/.test(words[0] ?? "");
@@ -220,6 +224,7 @@ const READERS: Readonly<Record<string, LineReader>> = {
   ntptime: fromNtptime,
   container: fromContainer,
   ntpstat: fromNtpstat,
+  ntpctl: fromNtpctl,
   vmware: fromGuestTools,
   query: fromQuery,
   sources: fromSources,
@@ -263,6 +268,13 @@ function fromNtpstat(line: number, raw: string, value: Clock): boolean {
   const stat = NTPSTAT.exec(raw.trim());
   if (stat?.[1] !== undefined) value.rows.push({ line, source: "ntpd", synchronized: stat[1].startsWith("sync") });
   return stat !== null;
+}
+
+/** The other lines are about each of its peers. */
+function fromNtpctl(line: number, raw: string, value: Clock): boolean {
+  const said = NTPCTL.exec(raw.trim())?.[1];
+  if (said !== undefined) value.rows.push({ line, source: "ntpd", synchronized: said === "synced" });
+  return true;
 }
 
 function fromGuestTools(line: number, raw: string, value: Clock): boolean {

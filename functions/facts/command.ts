@@ -101,10 +101,12 @@ function insideLoop(all: readonly string[]): readonly string[] {
   if (begin === -1 || begin > start || !onlyRemarks(all.slice(0, begin))) return all;
   const inside = all.slice(start + 1).filter((word) => !COUNTS_TURNS.test(word));
   if (inside.some((word, i) => /^ping[46]?$/.test(word) && (i === 0 || inside[i - 1] === ";"))) return inside;
-  if (withoutLastWait(inside).some((word) => word.includes("$"))) return all;
+  if (withoutLastWait(inside).some((word) => word.includes("$") && !OF_AWK.test(word))) return all;
   const counts = inside.some((word) => COUNTING.has(baseName(word)) || word === "/proc/net/dev") || STATISTICS.test(inside.join(" "));
   return counts ? inside : all;
 }
+/** A program of awk, whose columns no loop sets: `{print $1, strtonum("0x"$2)}`. */
+const OF_AWK = /^[^$]{0,80}\{(?:[^$]|\$(?:\d|NF\b)){1,400}\}$/;
 /** `i=0; while [ $i -lt 3 ]; do nstat -az; sleep 5; i=$((i+1)); done` */
 const COUNTS_TURNS = /^\w{1,40}=\$\(\(\w{1,40} ?\+ ?1\)\)$/;
 /** True of words in front of a loop that only print what is no output, or set its counter: `date; i=0;`. */

@@ -112,8 +112,9 @@ export const conntrackStats = defineFact({
   parse({ text, view }) {
     const unparsed = new UnparsedLines();
     let rows: Cpu[] = [];
-    // people paste two samples into one text: the CPUs, or the names, begin again
+    // people paste two samples into one text: the CPUs, the names, or the file's header, begin again
     let earlier: Totals | undefined;
+    let cpus: number | undefined;
     const counts: ConntrackStats["counts"] = [];
     let vertical: (Counts & Row) | undefined;
     let seen = new Set<string>();
@@ -132,8 +133,14 @@ export const conntrackStats = defineFact({
       }
       open = false;
       if (view.format === "count" && /^\d{1,10}$/.test(first)) counts.push({ line, count: Number(first) });
-      else if (view.format === "proc" && first.startsWith("entries")) header = headerOf(first);
-      else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
+      else if (view.format === "proc" && first.startsWith("entries")) {
+        header = headerOf(first);
+        if (rows.length > 0) {
+          earlier ??= totalsOf(rows);
+          cpus ??= rows.length;
+          rows = [];
+        }
+      } else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
       else if (CPU_LINE.test(first)) {
         const row = cpuRow(first, line);
         if (row === undefined) unparsed.add(line, content);
@@ -173,7 +180,9 @@ export const conntrackStats = defineFact({
       return unparsed.with({ rows: after.map((row, cpu) => ({ ...row, cpu })), totals: [totals], counts });
     }
     const [last] = rows.length > 0 ? [totalsOf(rows)] : vertical === undefined ? [] : [totalsOf([vertical])];
-    const totals = last === undefined ? [] : [earlier === undefined ? last : grown(earlier, last)];
+    // a file that is cut, the second time, has other CPUs
+    const unlike = cpus !== undefined && cpus !== rows.length;
+    const totals = last === undefined ? [] : [earlier === undefined || unlike ? last : grown(earlier, last)];
     // a search may show some of them only: the row says which
     if (view.format === "metrics" && vertical !== undefined) rows = [{ ...vertical, cpu: 0 }];
     return unparsed.with({ rows, totals, counts });

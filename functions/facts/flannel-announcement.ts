@@ -90,9 +90,12 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
         rows.push({ ...placed(row), interface: row.interface, mac: row.mac, deviceMac, whose });
     }
     // what another node was asked for
-    for (const entry of values["peer-entry"]?.rows ?? []) {
+    const asked = values["peer-entry"]?.rows ?? [];
+    // an old entry of the forwarding database may stay beside the right one
+    const right = new Set(asked.map((entry) => `${entry.interface} ${entry.address} ${entry.mac}`));
+    for (const entry of asked) {
       const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
-      if (own.has(entry.address) && deviceMac !== undefined && deviceMac !== entry.mac)
+      if (own.has(entry.address) && deviceMac !== undefined && !right.has(`${entry.interface} ${entry.address} ${deviceMac}`))
         rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
     }
     // no node has an entry for an address of its own: it is another node's. Where all addresses were listed the text is of one node, and the entry is from before

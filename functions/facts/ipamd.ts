@@ -23,6 +23,7 @@ const Total = z.object({
   /** Of these, just given back and not yet given again (30 s). */
   coolingDown: z.int().optional(),
 });
+type Total = z.infer<typeof Total>;
 const Eni = z.object({
   line: z.int(),
   id: z.string(),
@@ -96,6 +97,9 @@ export const ipamd = defineFact({
     const oneLine = !text.trim().includes("\n");
     if (input.view.format === "enis") {
       readEnis(value, text, 1, oneLine, new UnparsedLines());
+      const sums = value.totals.length === 0 ? searched(text) : [];
+      value.totals.push(...sums);
+      if (sums.length > 0) return unparsed.with(value);
       if (value.enis.length === 0 && readPicked(value, text)) return unparsed.with(value);
     }
     for (const member of jsonMembers(text, unparsed)) if (input.view.format !== "enis") read(value, input, member);
@@ -186,6 +190,18 @@ function readEnis(value: Ipamd, text: string, startLine: number, oneLine: boolea
     if (member.name !== "ENIs" && member.name !== "ENIIPPools") continue;
     for (const eni of jsonMembers(member.source, unparsed, member.sourceLine)) if (eni.source.startsWith("{")) readEni(value, eni, unparsed);
   }
+}
+
+/** The sums that a search left of `/v1/enis`: of each network card both, in the same order. */
+function searched(text: string): Total[] {
+  const counts = (name: string): (Row & { count: number })[] =>
+    [...lines(text)].flatMap(({ line, text: content }) => {
+      const digits = content.length > 200 ? undefined : new RegExp(`^\\s{0,40}(?:\\d{1,4}[:-]\\s{0,40})?"${name}": ?(\\d{1,6}),?\\s{0,8}$`).exec(content)?.[1];
+      return digits === undefined ? [] : [{ line, count: Number(digits) }];
+    });
+  const [totals, assigned] = [counts("TotalIPs"), counts("AssignedIPs")];
+  if (totals.length !== assigned.length) return [];
+  return assigned.map(({ line, count }, card) => ({ line, total: totals[card]?.count ?? 0, assigned: count }));
 }
 
 function readEni(value: Ipamd, eni: JsonMember, unparsed: UnparsedLines): void {

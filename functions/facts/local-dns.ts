@@ -44,6 +44,8 @@ interface Sources {
 
 /** The device that a cache makes for its address. */
 const DEVICE = /^(?:nodelocaldns|localdns)$/;
+/** Its remark beside each of its rules. */
+const REMARK = /^NodeLocal DNS Cache/;
 const ANY = new Set(["0.0.0.0", "*", "::"]);
 /** Programs that are, or hold, a kubelet: of a node without one nobody tells pods anything. */
 const KUBELET = /^(?:kubelet|hyperkube|k3s|rke2|kubelite|k0s)/;
@@ -99,14 +101,21 @@ function derive(sources: Sources, whole: ReadonlySet<string>): LocalDns {
       listening: known(listening, listed),
     };
   };
-  const rows = rules.filter(isOfCache).map((row) => describe(row, addressOf(row), "rule"));
+  const sure = rules.filter(isOfCache);
+  // a search for the service's address leaves only the rules for that: where the cache's device has it, and no other one, they are the cache's
+  const ofDevice = (address: string): boolean => {
+    const holders = (sources.address?.rows ?? []).filter((row) => row.address === address);
+    return holders.length > 0 && holders.every((row) => DEVICE.test(row.interface));
+  };
+  const own = sure.length > 0 ? sure : rules.filter((row) => REMARK.test(row.comment ?? "") && ofDevice(addressOf(row)));
+  const rows = own.map((row) => describe(row, addressOf(row), "rule"));
   const started = toldBy(sources.process);
   const told = started.length > 0 ? started : (sources["resolv-conf"]?.clusterDns ?? []).map((row) => ({ row, address: row.address }));
   for (const { row, address } of told) if (isLinkLocal(address)) rows.push(describe(row, address, "kubelet"));
   // the cache's interface holds the service's address, too
   const caches = new Set(rows.map(({ address }) => held.get(address)?.interface));
   const foreign = (address: string): boolean => held.has(address) && !caches.has(held.get(address)?.interface);
-  const services = rules.filter((row) => !isOfCache(row) && !foreign(addressOf(row)) && whole.has("address"));
+  const services = rules.filter((row) => !own.includes(row) && !foreign(addressOf(row)) && whole.has("address"));
   return { rows, services: services.map((row) => ({ ...placed(row), address: addressOf(row) })) };
 }
 
@@ -118,5 +127,4 @@ function isNotrack(row: IptablesRow & Row): boolean {
 const addressOf = (row: IptablesRow): string => (row.destination ?? "").replace(/\/(?:32|128)$/, "");
 const isLinkLocal = (address: string): boolean => address.startsWith("169.254.");
 /** Of IPv6 there is no usual address: the cache's own remark tells its rules. All addresses that it writes rules for are its device's. */
-const isOfCache = (row: IptablesRow): boolean =>
-  isLinkLocal(addressOf(row)) || (row.family === "ipv6" && (row.comment ?? "").startsWith("NodeLocal DNS Cache"));
+const isOfCache = (row: IptablesRow): boolean => isLinkLocal(addressOf(row)) || (row.family === "ipv6" && REMARK.test(row.comment ?? ""));

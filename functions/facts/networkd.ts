@@ -63,6 +63,7 @@ export const networkd = defineFact({
   id: "networkd",
   title: "Settings of systemd-networkd and of .link files",
   commands: [{ argv: GREP }, { argv: GREP_LINKS }, { argv: ["networkctl", "list", "--no-pager", "--no-legend"] }, { argv: ["systemctl", "--version"] }],
+  byHand: "systemd-analyze cat-config systemd/networkd.conf",
   recognize(argv): View | undefined {
     const [program, ...rest] = argv;
     const words = operands(argv);

@@ -73,6 +73,7 @@ export const podEvent = defineFact({
   id: "pod-event",
   title: "Events of pods and nodes, and log lines about pods that get no network",
   commands: agentLog.commands,
+  byHand: "kubectl get events -A",
   recognize(argv): View | undefined {
     const log = agentLog.recognize(argv);
     if (log !== undefined) return { ...log, format: `log ${log.format}` };

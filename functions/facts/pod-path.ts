@@ -84,6 +84,8 @@ type PodPath = z.infer<typeof PodPath>;
 
 /** Names that CNIs give to the host's side of a pod's link. Docker's veths have seven digits, and are not a CNI's. */
 const POD_DEVICE = /^(?:cali[0-9a-f]{11}|lxc(?:_health|[0-9a-f]{12,14})|eni[0-9a-f]{11}|azv[0-9a-f]{11}|veth[0-9a-f]{8})$/;
+/** Bridges of LXD, Incus, LXC and libvirt: what is a port of them has a container or a guest behind it, never a pod. */
+const BRIDGE_OF_OTHERS = /^(?:lxdbr|incusbr|lxcbr|virbr)\d/;
 /** Of CNIs that route to each pod. */
 const ROUTED_DEVICE = /^(cali|eni|azv)[0-9a-f]{11}$/;
 const ANSWERS = new Set(["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"]);
@@ -146,8 +148,9 @@ export const podPath = defineDerivedFact<PodPath>({
     }
     nameHeir(links, result.routes);
     const rivals = rivalsOf(entries);
+    const byName = new Map(links.map((row) => [row.interface, row]));
     for (const row of links) {
-      if (!POD_DEVICE.test(row.interface)) continue;
+      if (!POD_DEVICE.test(row.interface) || isOfOthers(row, byName)) continue;
       const { interface: name, up, carrier, state, master } = row;
       const rival = rivals.get(name);
       result.interfaces.push({
@@ -163,6 +166,13 @@ export const podPath = defineDerivedFact<PodPath>({
     return result;
   },
 });
+
+/** A veth on the bridge of another manager of containers, or one of a pair of which both ends are on this node: no pod has the other end. */
+function isOfOthers({ interface: name, peer, master }: Link, links: ReadonlyMap<string, Link>): boolean {
+  if (!name.startsWith("veth")) return false;
+  const other = peer === undefined ? undefined : links.get(peer);
+  return [master, other?.master].some((bridge) => BRIDGE_OF_OTHERS.test(bridge ?? "")) || other?.peer === name;
+}
 
 /** The routes to single addresses that lead to pods, or away from one that answers here, with the neighbours that tell so. */
 function addRoutes(sources: Sources, entries: ReadonlyMap<string, readonly (Neighbor & Row)[]>, result: PodPath): void {

@@ -394,8 +394,11 @@ function foreignOf(sources: Sources, whole: ReadonlySet<string>, bound: readonly
   const add = (row: Row, address: string | undefined, by: Proof["by"]): void => {
     if (address !== undefined && taken.has(address)) proofs.push({ ...placed(row), address, by });
   };
-  // of kube-ipvs0 alone it is not seen which addresses are the node's own, too
-  for (const row of sources["cluster-node"]?.rows ?? []) if (row.own !== true) add(row, row.internalAddress, "node");
+  // of kube-ipvs0 alone it is not seen which addresses are the node's own, too: its name tells. Its addresses tell better, as people name another node beside
+  const nodes = sources["cluster-node"]?.rows ?? [];
+  const seen = new Set((sources.address?.rows ?? []).filter((row) => row.interface !== INTERFACE).map((row) => row.address));
+  const found = nodes.some((row) => row.internalAddress !== undefined && seen.has(row.internalAddress));
+  for (const row of nodes) if (found ? !seen.has(row.internalAddress ?? "") : row.own !== true) add(row, row.internalAddress, "node");
   for (const row of sources.route?.rows ?? []) if (row.interface !== INTERFACE) add(row, row.gateway, "gateway");
   for (const row of sources.fdb?.rows ?? []) add(row, row.destination, "vtep");
   // a pod with hostNetwork has the node's address: nothing is foreign as long as not all of the node's own addresses were seen

@@ -96,6 +96,8 @@ const OTHER_KINDS = new Set(
   "u_str u_dgr u_seq nl p_raw p_dgr v_str v_dgr ti_rd ti_sq ti_st ti_dg xdp raw raw6 icmp6 icmp mptcp sctp dccp udplite unix ???".split(" "),
 );
 const SS_HEADER = /^(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s+Local Address:Port/;
+/** What ss says above its list where there is no cgroup2, or the kernel has no MPTCP: it lists the rest all the same. */
+const SS_SAYS = /^(?:Failed to find cgroup2 mount|RTNETLINK answers: Invalid argument)$/;
 const NETSTAT_FRAME =
   /^(?:Active (?:Internet|UNIX domain) (?:connections|sockets) .{0,60}|Proto\s+Re(?:cv-Q|fCnt)\s.*|\(Not all processes could be identified.*|\s*will not be shown, you would have to be root.*|.{0,60}?You would have to be root .*)$/;
 /** The title in the language of the node: "Aktive Internetverbindungen (Nur Server)". */
@@ -220,7 +222,7 @@ export const socket = defineFact({
         const drops = DROPS.exec(content)?.[1];
         const last = rows.at(-1);
         if (drops !== undefined && last !== undefined && !other) last.drops = Number(drops);
-      } else if (!SS_HEADER.test(content) && !NETSTAT_FRAME.test(raw) && !NETSTAT_TITLE.test(content) && !PROC_HEADER.test(content) && !isPrompt(raw))
+      } else if (![SS_HEADER, SS_SAYS, NETSTAT_FRAME, NETSTAT_TITLE, PROC_HEADER].some((known) => known.test(content)) && !isPrompt(raw))
         unparsed.add(line, raw);
     }
     counts.push(...summedUp(tallies.values()));

@@ -115,10 +115,7 @@ export const softnet = defineFact({
         }
       }
     }
-    const [first = []] = tables;
-    // the last one may be cut off
-    const last = tables.findLast((table) => table.length === first.length) ?? first;
-    return unparsed.with({ rows: last === first || labelled ? first : grown(first, last) });
+    return unparsed.with({ rows: lastOf(tables, labelled) });
   },
   merge: mergeCpus,
 });
@@ -152,23 +149,51 @@ function printed(program: string): Picked[] | undefined {
   return found.some(({ column }) => column === 2) ? found : undefined;
 }
 
-/** A line for each CPU; what else the program prints, such as the CPU's name, stands in front. */
+/**
+ * A line for each CPU, and of a loop one for each turn. What else the program prints, such as the CPU's name and those of the columns, stands in front or between:
+ * `cpu0 dropped=12 squeezed=3`.
+ */
 function readPicked(text: string, picked: readonly Picked[], unparsed: UnparsedLines): Cpu[] {
-  const rows: Cpu[] = [];
+  const tables: Cpu[][] = [];
+  const names = new Set<string>();
+  let labelled = false;
+  let open = false;
   for (const { line, text: content } of lines(text)) {
-    const words = content.trim().split(/\s+/, 40).slice(-picked.length);
-    const fits = words.length === picked.length && picked.every(({ decimal }, i) => (decimal ? /^\d{1,10}$/ : /^[0-9a-f]{8}$/).test(words[i] as string));
+    const between = isTimeLine(content) || isPrompt(content) || content.trim() === "";
+    const words = between ? [] : content.trim().replaceAll(NAMED, " ").split(/\s+/, 40);
+    const numbers = words.slice(-picked.length);
+    const fits = numbers.length === picked.length && picked.every(({ decimal }, i) => (decimal ? /^\d{1,10}$/ : /^[0-9a-f]{8}$/).test(numbers[i] as string));
     if (!fits) {
-      if (!isTimeLine(content) && !isPrompt(content)) unparsed.add(line, content);
+      open = false;
+      if (tables.length > 0 && LABEL.test(content) && !between) labelled = true;
+      if (!between) unparsed.add(line, content);
       continue;
     }
+    // a name that was there before is the first one's of the next turn
+    const name = words.slice(0, -picked.length).join(" ");
+    if (!open || (/\d/.test(name) && names.has(name))) {
+      tables.push([]);
+      names.clear();
+    }
+    open = true;
+    names.add(name);
     const of = (column: number): number => {
       const at = picked.findIndex((other) => other.column === column);
-      return at === -1 ? 0 : Number.parseInt(words[at] as string, picked[at]?.decimal === true ? 10 : 16);
+      return at === -1 ? 0 : Number.parseInt(numbers[at] as string, picked[at]?.decimal === true ? 10 : 16);
     };
+    const rows = tables.at(-1) as Cpu[];
     rows.push({ line, cpu: rows.length, processed: of(1), dropped: of(2), timeSqueeze: of(3) });
   }
-  return rows;
+  return lastOf(tables, labelled);
+}
+/** The name of a column beside its number. */
+const NAMED = /(?<=^|\s)[A-Za-z_]{2,30}[=:]\s?(?=[\da-f]+(?:[\s,]|$))|,(?=\s|$)/g;
+
+/** Of the tables of one text the first one, or the last one with what it has more. The last one may be cut off. */
+function lastOf(tables: readonly Cpu[][], labelled: boolean): Cpu[] {
+  const [first = []] = tables;
+  const last = tables.findLast((table) => table.length === first.length) ?? first;
+  return last === first || labelled ? first : grown(first, last);
 }
 
 const SAR = /^(?:Average:|\d\d:\d\d:\d\d(?: [AP]M)?)\s+(?:(CPU\s.{1,160})|(\d{1,5}(?:\s+\d{1,12}[.,]\d\d){3,8}.{0,20}))$/;

@@ -20,7 +20,7 @@ const Flow = z.object({
   /** Where the flow is sent; the service's own address if it was tracked before the service had endpoints. */
   endpoint: z.string(),
   endpointPort: z.int(),
-  /** How many endpoints the service has now. */
+  /** How many endpoints the service has now; -1 where only the rule that leads to them was seen. */
   endpoints: z.int(),
   /** kube-proxy has no rule for the service any more: it was deleted. */
   gone: z.boolean(),
@@ -202,7 +202,12 @@ function addTranslated(
   iptables: Pick<Iptables, "chains" | "rows">,
   result: StaleServiceFlow,
 ): void {
-  const services = servicesOf(iptables, nft);
+  const rules = serviceRules(iptables);
+  const services = servicesOf(rules, nft);
+  // kube-proxy has such a rule for a service with endpoints only
+  const entrances = new Map(
+    rules.entrances.flatMap((row) => (row.target?.startsWith("KUBE-SVC-") && behind(row, rules) === undefined ? [[addressOf(row), row]] : [])),
+  );
   const ports = publishedPorts(iptables);
   // kube-proxy in its nftables mode may have left the chains of the time before
   const networks = hasNftProxy(nft) ? undefined : serviceNetworks(iptables);
@@ -219,11 +224,14 @@ function addTranslated(
     // what was sent to this port of another node is not translated here
     const nodePort = translated ? (services.get(`node port:${port}`) ?? (isService(destination) ? undefined : published)) : undefined;
     // tracked before something published the port: to the node itself, as long as packets come
-    const service = services.get(key) ?? nodePort ?? (!translated && mine.has(destination) ? published : undefined);
+    // a rule that leads to endpoints, whichever they are, would have translated it
+    const led = !translated && flow.unreplied ? entrances.get(key) : undefined;
+    const service =
+      services.get(key) ?? nodePort ?? (!translated && mine.has(destination) ? published : undefined) ?? (led && { endpoints: undefined, rules: [led] });
     const gone = service === undefined && translated && flow.unreplied && networks !== undefined && isGone(networks, destination);
-    if (!gone && (service === undefined || service.endpoints.has(endpointOf(replySource, replySourcePort)))) continue;
+    if (!gone && (service === undefined || service.endpoints?.has(endpointOf(replySource, replySourcePort)) === true)) continue;
     // not translated, and there is nowhere to: the service refuses it
-    if (!translated && service?.endpoints.size === 0) continue;
+    if (!translated && service?.endpoints?.size === 0) continue;
     result.rows.push({
       ...placed(flow),
       client: flow.source,
@@ -231,7 +239,7 @@ function addTranslated(
       port,
       endpoint: replySource,
       endpointPort: replySourcePort,
-      endpoints: service?.endpoints.size ?? 0,
+      endpoints: service === undefined ? 0 : (service.endpoints?.size ?? -1),
       gone,
       unreplied: flow.unreplied,
       resting: false,
@@ -309,8 +317,7 @@ const addressOf = ({ destination, destinationPort }: IptablesRow): string =>
   `${destination === undefined ? "node port" : destination.replace(/\/(?:32|128)$/, "")}:${destinationPort}`;
 
 /** UDP services by address and port, with the endpoints they lead to. Services of which a chain was not seen to its end are left out. */
-function servicesOf(iptables: Pick<Iptables, "chains" | "rows">, nft: Nft | undefined): Map<string, Service> {
-  const rules = serviceRules(iptables);
+function servicesOf(rules: ServiceRules, nft: Nft | undefined): Map<string, Service> {
   const services = new Map<string, Service>();
   for (const row of rules.refusals) services.set(addressOf(row), { endpoints: new Set(), rules: [row] });
   for (const row of rules.entrances) {

@@ -130,9 +130,9 @@ interface Tables {
   readonly links: ReadonlyMap<string, Link & Row>;
   /** Where the tunnel of a device begins. */
   readonly locals: ReadonlyMap<string, string | undefined>;
-  /** Entries of the forwarding database by device and MAC, and the devices of which it was listed ("*": of all). */
+  /** Entries of the forwarding database by device and MAC, and whether it was listed for a device, on the machine that a neighbour entry is of. */
   readonly forwards: ReadonlyMap<string, Fdb["rows"][number]>;
-  readonly forwarded: ReadonlySet<string>;
+  readonly isListed: (name: string, entry: Row) => boolean;
   /** Neighbours on the devices, by device and address; and those on the network below, by address. */
   readonly neighbors: ReadonlyMap<string, Neighbor & Row>;
   readonly below: ReadonlyMap<string, Row & { readonly state: string }>;
@@ -163,11 +163,14 @@ function tablesOf(sources: Sources, names: ReadonlySet<string>, whole: ReadonlyS
   const refused = new Map(ping?.rows.filter((row) => row.received === 0 && (row.unreachable ?? 0) > 0).map((row) => [row.target, row]));
   for (const [target, row] of refused) if (!below.has(target)) below.set(target, { ...placed(row), state: "FAILED" });
   const nodes = sources["cluster-node"]?.rows ?? [];
+  // of all devices: "*"
+  const listed = new Set((fdb?.listings ?? []).map((row) => row.interface));
+  const listedOn = new Set((fdb?.rows ?? []).map((row) => `${row.interface} ${machineOf(row)}`));
   return {
     links: new Map((link?.rows ?? []).map((row) => [row.interface, row])),
     locals: new Map((link?.vxlans ?? []).map((row) => [row.interface, row.local])),
     forwards,
-    forwarded: new Set((fdb?.listings ?? []).map((row) => row.interface)),
+    isListed: (name, entry) => (listed.has(name) || listed.has("*")) && (machineOf(entry) === undefined || listedOn.has(`${name} ${machineOf(entry)}`)),
     neighbors,
     below,
     addresses: address?.rows,
@@ -182,7 +185,7 @@ function tablesOf(sources: Sources, names: ReadonlySet<string>, whole: ReadonlyS
 
 /** What is behind a gateway of a device, and the entries that say so. */
 function endOf(tables: Tables, name: string, gateway: string): { row: Omit<Vtep, "line" | "interface" | "gateway" | "shared">; steps: Step[] } {
-  const { addresses, allAddresses, forwarded, forwards, nodes } = tables;
+  const { addresses, allAddresses, forwards, nodes } = tables;
   const entry = tables.neighbors.get(`${name} ${gateway}`);
   const mac = entry?.mac;
   const forward = mac === undefined ? undefined : (forwards.get(`${name} ${mac}`) ?? forwards.get(`${name} ${ANY}`));
@@ -203,7 +206,7 @@ function endOf(tables: Tables, name: string, gateway: string): { row: Omit<Vtep,
   return {
     row: {
       ...present({ mac, state: entry?.state, destination, destinationState: under?.state, destinationStatus: unlisted ? "unlisted" : node?.status }),
-      unforwarded: mac !== undefined && forward === undefined && (forwarded.has(name) || forwarded.has("*")),
+      unforwarded: entry !== undefined && mac !== undefined && forward === undefined && tables.isListed(name, entry),
       // what another node has for this device agrees with it
       ownMac: mac !== undefined && device === mac && ends.length === 0 && !hidden && !theirs,
       ownDestination: home !== undefined && ends.length === 0 && tables.isOne(forward, home),

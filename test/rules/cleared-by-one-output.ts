@@ -124,6 +124,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.94,
     reason: "only the routes, and the size of the links, tell that pods need no tunnel",
   },
+  "overlay-interface-down/near-miss-flannel-went-over-to-wireguard": {
+    lost: ["ip link", "ip route"],
+    cause: "overlay-interface-down",
+    confidence: 0.94,
+    reason: "that flannel has another tunnel by now, the end of the list of links and the routes tell alone",
+  },
   "resolv-conf-loop/inconclusive-loop-before-the-last-restart-long-ago": {
     lost: ["kubectl -n kube-system get pods -l k8s-app=kube-dns"],
     cause: "resolv-conf-loop",
@@ -135,6 +141,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "rp-filter-drops",
     confidence: 0.68,
     reason: "only the kernel's log tells who sent what the counter counts",
+  },
+  "socket-leak/near-miss-orphans-far-below-the-limit": {
+    lost: ["sysctl -a"],
+    cause: "socket-leak",
+    confidence: 0.75,
+    reason: "how many orphans the kernel allows, the setting tells alone",
   },
   "stale-ebtables-nat/near-miss-calico-with-the-mac-of-the-rule": {
     lost: ["ip -4 r get 10.12.7.88; ip n"],
@@ -154,6 +166,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.7,
     reason: "without the routes, all that is left is a dead device of a pod",
   },
+  "stale-pod-veth/near-miss-pair-of-which-both-ends-are-here": {
+    lost: ["ip -d link show"],
+    cause: "stale-pod-veth",
+    confidence: 0.75,
+    reason: "the other end of the pair stands behind the cut",
+  },
   "veth-not-on-bridge/near-miss-the-ports-of-one-of-two-bridges-alone": {
     lost: ["ip -br link show type bridge"],
     cause: "veth-not-on-bridge",
@@ -171,6 +189,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "vpc-cni-ip-exhausted",
     confidence: 0.78,
     reason: "that its container has started since, the last lines tell alone",
+  },
+  "vtep-mac-mismatch/near-miss-another-node-has-the-right-entry-beside-an-old-one": {
+    lost: ["ssh wk-1 bridge fdb show dev flannel.1"],
+    cause: "vtep-mac-mismatch",
+    confidence: 0.94,
+    reason: "the right entry is the last line of that list",
   },
   "vtep-mac-mismatch/near-miss-the-node-at-the-other-end-was-shown-too": {
     lost: ["ip addr"],

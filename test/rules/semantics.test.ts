@@ -104,6 +104,11 @@ describe("a match", () => {
     expect(said("Nothing(s) {{ found.size() }}.")).toBe("Nothing(s) 1.");
   });
 
+  test("of a long value, such as a line of a log, a summary has the beginning and the end", () => {
+    const { finding } = verdictOf(ruleWith({ summary: `The kubelet says: {{ "${"a".repeat(200)}${"b".repeat(200)}" }}.` }), ...routes(DEFAULT));
+    expect(finding?.summary).toBe(`The kubelet says: ${"a".repeat(150)} … ${"b".repeat(150)}.`);
+  });
+
   test("still stands where its sentence or its confidence cannot be worked out", () => {
     const { finding } = verdictOf(ruleWith({ summary: "Metric {{ found[7].prefix }}.", confidence: "found[7].line > 0 ? 0.1 : 0.2" }), ...routes(DEFAULT));
     expect(finding).toMatchObject({ summary: "Metric ?.", confidence: 0.5 });
