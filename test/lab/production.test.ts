@@ -127,7 +127,7 @@ test.skipIf(skipped)("from a signed command to a verified fix", { timeout: 120_0
     asked += 1;
     await rested(lambda.engine, async () => {
       const incidents = await store.incidents(10);
-      return incidents.length < asked ? undefined : incidents[0]?.state;
+      return incidents.length < asked ? undefined : incidents[0];
     });
   };
   const thread = (ts?: string) => workspace.transcript("C_INCIDENTS", ts, "U_ALICE");

@@ -1,17 +1,22 @@
 import { vi } from "vitest";
+import type { Execution } from "../../functions/local/history.ts";
 
 /**
- * Until a triage rests: it has ended, or waits for an approval. Between the looks at a collection that takes long the engine is idle, too, and between an idle engine
- * and a look at the state a triage may have gone on: so the state must be the same once it is idle again.
- * @param state of the incident; undefined while there is none
+ * Until a triage rests: its execution has ended, or it waits for an approval. Its state alone does not tell: an incident is "diagnosed" before a fix is proposed, and
+ * between the two, as between the looks at a collection, the engine may be idle for a while.
+ * @param incident undefined while there is none
  */
-export async function rested(engine: { idle(): Promise<void> }, state: () => Promise<string | undefined>): Promise<void> {
+export async function rested(
+  engine: { idle(): Promise<void>; execution(name: string): Execution | undefined },
+  incident: () => Promise<{ readonly id: string; readonly state: string } | undefined>,
+): Promise<void> {
   await vi.waitFor(
     async () => {
-      const seen = (await state()) ?? "not there";
+      const { id, state } = (await incident()) ?? { id: "", state: "not there" };
+      const ended = !["RUNNING", undefined].includes(engine.execution(id)?.status);
+      if (!ended && state !== "awaiting-approval") throw new Error(`the incident is still ${state}`);
+      // what tells of the approval comes right behind it
       await engine.idle();
-      const now = (await state()) ?? "not there";
-      if (now !== seen || ["not there", "open", "collecting"].includes(now)) throw new Error(`the incident is still ${now}`);
     },
     { timeout: 90_000, interval: 200 },
   );

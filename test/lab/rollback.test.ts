@@ -53,7 +53,7 @@ test.skipIf(skipLab())("a fix that does not help is undone: the node is byte for
 
     expect(await workspace.command({ user: REQUESTER, channel: CHANNEL, command: "/netcheck", text: node.name })).toEqual({ ok: true });
     const newest = async () => (await store.incidents(1))[0];
-    await rested(engine, async () => (await newest())?.state);
+    await rested(engine, newest);
     const id = (await newest())?.id ?? "";
     const saboteur = node.run(["sh", "-c", SABOTEUR], 90_000);
     const approveBy = async (proposalId: string): Promise<void> => {
@@ -64,7 +64,7 @@ test.skipIf(skipLab())("a fix that does not help is undone: the node is byte for
     await approveBy(`${id}-fix`);
     expect((await saboteur).code, "the fix ran on the node").toBe(0);
     await expect.poll(async () => (await store.incident(id))?.proposal, { timeout: 60_000, interval: 200 }).toBe(`${id}-rollback`);
-    await rested(engine, async () => (await newest())?.state);
+    await rested(engine, newest);
     const fixed = await stateOf(node);
     expect(fixed, "the fix changed the node").not.toBe(before);
     expect(await thread(app, id)).toContain("something new was found");

@@ -124,7 +124,7 @@ async function slash(app: Local, target: string): Promise<string> {
   const outcome = await app.workspace.command({ user: REQUESTER, channel: CHANNEL, command: "/netcheck", text: target });
   expect(outcome).toEqual({ ok: true });
   const made = async () => (await app.store.incidents(100)).filter((incident) => !before.has(incident.id) && incident.target === target);
-  await rested(app.engine, async () => (await made())[0]?.state);
+  await rested(app.engine, async () => (await made())[0]);
   const fresh = await made();
   expect(fresh).toHaveLength(1);
   return fresh[0]?.id ?? "";
