@@ -43,7 +43,7 @@ test("from a command to a verified fix, approved by a second person", async () =
   await desk.openThread("node2");
   await desk.thread.getByText("Likely cause", { exact: true }).waitFor();
   const evidence = desk.thread.locator("pre").filter({ hasText: "-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP" });
-  expect(await evidence.innerText()).toMatch(/^\d+: .*-A FORWARD .*-j KUBE-FORWARD$/m);
+  expect(await evidence.innerText()).toMatch(/^\d+: .*-A FORWARD .*-j KUBE-FORWARD {3}\(\+1 between the two samples\)$/m);
   await desk.thread.getByText("Evidence iptables-save -c").waitFor();
   await desk.thread.getByText("Put Cilium's jump first in FORWARD").first().waitFor();
 
