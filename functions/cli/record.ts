@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import type { Capture } from "../facts/capture.ts";
+import { type Capture, captureOf, indexOf } from "../facts/capture.ts";
 import { readCaptures } from "../imports/index.ts";
 import { diagnose, judge } from "../rules/diagnose.ts";
 import type { Diagnosis } from "../rules/diagnosis.ts";
@@ -54,11 +54,12 @@ export async function record({ source, output, directory, runbooks }: Recording,
     if (cause instanceof RangeError) throw new CommandError(`${source}: ${cause.message}. Record a smaller capture: only the outputs that matter`, { cause });
     throw cause;
   }
+  const written = asWritten(scrubbed.capture);
   const changed = differences(
     before,
-    diagnose(scrubbed.capture, catalogue, "", () => 0),
+    diagnose(written, catalogue, "", () => 0),
     capture,
-    scrubbed.capture,
+    written,
   );
   if (changed.length > 0)
     throw new CommandError(
@@ -66,10 +67,16 @@ export async function record({ source, output, directory, runbooks }: Recording,
     );
   // <rule>/fixtures/<case>: the case is the rule's
   const rule = basename(dirname(folder)) === "fixtures" ? basename(dirname(dirname(folder))) : first;
-  const expected = rule === undefined ? undefined : expectation(rule, scrubbed.capture, catalogue, first);
-  writeCaptureDirectory(scrubbed.capture, folder);
+  const expected = rule === undefined ? undefined : expectation(rule, written, catalogue, first);
+  writeCaptureDirectory(written, folder);
   if (expected !== undefined) writeFileSync(join(folder, "expect.yaml"), expectText(rule ?? "", expected));
   return { folder, rule, expect: expected, verdict: before.verdict, replaced: scrubbed.replaced, text: report(folder, scrubbed, before, rule, expected) };
+}
+
+/** A capture as it will be read: whose an output is, where a text shows several machines, stands in no `capture.json`. */
+function asWritten(capture: Capture): Capture {
+  const texts = new Map(capture.outputs.map(({ file, text, truncated }) => [file, { text, truncated }]));
+  return captureOf(indexOf(capture), (file) => texts.get(file));
 }
 
 /** A capture, a support bundle or a pasted text, of one node. */

@@ -160,9 +160,12 @@ const LAYERS = 3;
 
 /** The lines without a margin, if there is one and commands of ours stand behind it: the times of a log are its own. */
 function withoutMargin(lines: readonly string[]): readonly string[] {
-  let rest = lines;
+  // whoever copies by hand may copy blank lines around it
+  const [first, last] = [lines.findIndex((line) => line !== ""), lines.findLastIndex((line) => line !== "")];
+  const shown = lines.slice(Math.max(0, first), last + 1);
+  let rest: readonly string[] = shown;
   for (let layer = 0; layer < LAYERS; layer++) rest = numbered(rest) ?? timed(rest) ?? labelled(rest) ?? counted(rest) ?? rest;
-  return rest !== lines && namesCommand(rest) ? rest : lines;
+  return rest !== shown && namesCommand(rest) ? [...lines.slice(0, first), ...rest, ...lines.slice(last + 1)] : lines;
 }
 
 /** A session or a job's log shows its first command soon; a log of the node may be very long. */
@@ -184,8 +187,7 @@ function numbered(lines: readonly string[]): readonly string[] | undefined {
     for (const line of lines) {
       const [margin = "", one, other] = pattern.exec(line) ?? [];
       const number = one ?? other;
-      if (line === "" && cut.length === lines.length - 1) cut.push("");
-      else if (number === undefined || (last !== undefined && Number(number) !== last + 1)) break;
+      if (number === undefined || (last !== undefined && Number(number) !== last + 1)) break;
       else {
         last = Number(number);
         cut.push(line.slice(margin.length));

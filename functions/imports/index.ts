@@ -99,14 +99,21 @@ async function readInput(): Promise<{ readonly text: string; readonly truncated:
  * errors call it; `truncated`: the end of the text was not read.
  * @throws {CaptureError} if no output of a known command is in it.
  */
-export function pastedCaptures(text: string, file: string, place: string, secrets: readonly string[] = [], truncated = false): [Capture, ...Capture[]] {
-  if (text.trim() === "") throw new CaptureError(`${place}: there is nothing in it`);
+export function pastedCaptures(given: string, file: string, place: string, secrets: readonly string[] = [], truncated = false): [Capture, ...Capture[]] {
+  if (given.trim() === "") throw new CaptureError(`${place}: there is nothing in it`);
+  const text = withoutFrame(given);
   const [stored, ...further] = readCommandJson(text, file);
   const { others, ...draft } = stored === undefined ? readTranscript(text, file) : { ...stored, others: further };
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
   const capture = (one: Draft): Capture => captureOfDraft(one, "paste", "pasted", secrets);
   const [first, ...more] = withoutEnd([draft, ...others], truncated);
   return [capture(first ?? draft), ...more.map(capture)];
+}
+
+/** A text that is one block from its first line to its last, without the fences: in a chat people put all that they copied into one, whatever it was. Lines keep their numbers. */
+function withoutFrame(text: string): string {
+  const [, before = "", inside = ""] = /^(\s*)```[ \t]*\r?(\n[\s\S]*\n)```\s*$/.exec(text) ?? [];
+  return inside === "" || inside.includes("```") ? text : before + inside;
 }
 
 /** What one text holds: where its end was not read, the output that reaches to it lacks its end. An output keeps the line numbers of the text. */

@@ -62,7 +62,7 @@ describe("a mention", () => {
     const [event] = await start(mention(text));
     expect(event).toMatchObject({ kind: "paste", request: { files: [], problem: "" } });
     expect(event?.kind === "paste" && event.request.text).toBe(
-      "look:\n\n```\nroot@node1:~# ip route\ndefault via 10.0.0.1 dev eth0\n-A X -m comment --comment &quot;a &amp; b&quot; <x>\nsee node1.example.com https://10.0.0.1/x end\n```\n\nthanks",
+      "look:\n```\nroot@node1:~# ip route\ndefault via 10.0.0.1 dev eth0\n-A X -m comment --comment &quot;a &amp; b&quot; <x>\nsee node1.example.com https://10.0.0.1/x end\n```\nthanks",
     );
   });
 

@@ -90,6 +90,16 @@ test("a capture of which a file is missing: what is there is diagnosed, and the 
   });
 });
 
+test("several outputs in one text: each is read, and quoted by the line of the text", async () => {
+  const at = bench();
+  await at.paste({ text: `root@node2:~# iptables-save -c\n${saved}root@node2:~# ip route\ndefault via 10.0.0.1 dev eth0\n` });
+  expect(at.chat.data("inc-1/diagnosis-1")).toMatchObject({ target: "node2", cause: { rule: "kube-forward-before-cilium" } });
+  const diagnosis = await loadDiagnosis(at, (await at.incident()).diagnosis ?? "");
+  expect(diagnosis.stats.lines).toBeGreaterThan(saved.split("\n").length);
+  const line = saved.split("\n").findIndex((one) => one.includes("-A FORWARD ") && one.includes("KUBE-FORWARD"));
+  expect(diagnosis.causes[0]?.evidence.map((one) => [one.command, one.line])).toContainEqual(["iptables-save -c", line + 2]);
+});
+
 test("a sysdump of seven nodes: five messages, the worst first, and all of them in the report's table", async () => {
   const at = bench();
   const tar = pack();

@@ -119,8 +119,9 @@ function typed(text: string): string {
       .replaceAll("\u00a0", " ")
       .replaceAll(/<(?:[^<>|]*)\|([^<>]*)>/g, "$1")
       .replaceAll(/<((?:https?|mailto|tel):[^<>|]*)>/g, "$1")
-      // what stands in a block is read line by line, and its fences with it
-      .replaceAll("```", "\n```\n")
+      // what stands in a block is read line by line, and its fences with it; a block that was pasted with the name of its language keeps it
+      .replaceAll(/(?<=[^\n])```/g, "\n```")
+      .replaceAll(/```(?=[^\n])(?![a-z]{1,12}\n)/g, "```\n")
       .replaceAll("&lt;", "<")
       .replaceAll("&gt;", ">")
       // last: "&amp;lt;" was typed as "&lt;"
