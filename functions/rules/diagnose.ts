@@ -54,7 +54,7 @@ export function diagnose(
     unchecked: [...undecided.map(({ rule, reason }) => ({ rule: rule.file.id, reason })), ...broken],
     unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
     unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? "").filter((command) => !tellsTime(command)),
-    stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length, ms: Math.round((elapsed() - started) * 10) / 10 },
+    stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length + broken.length, ms: Math.round((elapsed() - started) * 10) / 10 },
   };
 }
 

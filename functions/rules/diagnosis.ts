@@ -67,5 +67,6 @@ export interface Diagnosis {
   readonly unparsed: readonly { readonly command: string; readonly lines: number }[];
   /** Outputs of commands that netcheck does not know: kept, harmless. */
   readonly unknown: readonly string[];
+  /** `rules`: those that were asked, and those that could not be loaded. */
   readonly stats: { readonly bytes: number; readonly lines: number; readonly rules: number; readonly ms: number };
 }

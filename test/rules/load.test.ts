@@ -277,6 +277,8 @@ describe("tolerant", () => {
     expect(diagnosis.unchecked.find(({ rule }) => rule === "broken-rule")?.reason).toMatch(
       /it could not be loaded: .*rule\.yaml:12:1: when: Unknown variable: fuond/,
     );
+    // one of so many that there are
+    expect(diagnosis.stats.rules).toBe(2);
   });
 
   test("a broken fix costs only the button", () => {
