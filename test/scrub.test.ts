@@ -154,7 +154,18 @@ describe("names", () => {
     ["Linux worker7 6.8.0-31-generic #31", "Linux node-1 6.8.0-31-generic #31"],
     ["alice@worker7:~$ ip route", "user-1@node-1:~$ ip route"],
     ["dial tcp: api.bigshop.com:443", "dial tcp: host-1.example.com:443"],
-    ["NAMESPACE   NAME            NODE\nshop        checkout-7d4    worker9\n", "NAMESPACE   NAME            NODE\nnamespace-1        pod-1    node-2\n"],
+    ["NAMESPACE   NAME            NODE\nshop        checkout-7d4    worker9\n", "NAMESPACE   NAME            NODE\nnamespace-1  pod-1           node-2\n"],
+    [
+      "NAME                  READY\nworker7.prod.bigshop.com  x\nworker7               True",
+      "NAME                  READY\nnode-1                    x\nnode-1                True",
+    ],
+    // a namespace may be called as the formats call something
+    [
+      "lookup api.search.svc.cluster.local\nsearch corp.example\nsearch_restart=0",
+      "lookup service-1.search.svc.cluster.local\nsearch corp.example\nsearch_restart=0",
+    ],
+    ["flannel.alpha.coreos.com/public-ip: x", "flannel.alpha.coreos.com/public-ip: x"],
+    ["8: bpfin.cali@bpfout.cali: <UP>\nann.li@bigshop.com", "8: bpfin.cali@bpfout.cali: <UP>\nuser-1@host-1.example.com"],
     // nobody's names, and words of the formats
     ['--comment "kube-system/kube-dns:dns-tcp" and filter/nat', '--comment "kube-system/kube-dns:dns-tcp" and filter/nat'],
     [
@@ -215,6 +226,40 @@ describe("captures", () => {
     expect(capture.outputs[1]?.text).toBe(dump.replace('"0x0a","0x14","0x00","0x05"', made.map((byte) => `"0x${byte}"`).join(",")));
     expect(capture.outputs[2]?.text).toBe(`key: d2 01 00 00  value: ${made.join(" ")} 1f 90 06 00\nFound 1 element\n`);
     expect(capture.outputs[3]?.text).toBe(`  match ${made.join("")}/ffffffff at 16\n  match 00500000/ffff0000 at 20\n`);
+  });
+
+  test("addresses with a port behind a dot, as tcpdump prints them, and one without brackets, as an old ss does", () => {
+    const trace = [
+      "13:44:02.118151 IP 10.20.0.5.40311 > 10.20.0.142.8472: OTV, flags [I] (0x08)",
+      "13:44:02.118160 IP 10.20.0.142 > 10.20.0.5: ICMP host 10.20.0.142 unreachable",
+      "13:44:02.118170 IP6 fd20:1:2::5.40311 > fd20:1:2::42.53: 1+ A? x. (20)",
+    ];
+    const { capture, pseudonyms } = scrubCapture(
+      captureOf(output("tcpdump -ni eth0", `${trace.join("\n")}\n`), output("ss -lnt", "LISTEN 0 100 ::1:25 :::*\nkernel 1.2.3.4.5\n")),
+    );
+    const made = (address: string): string => pseudonyms.get(address) ?? "";
+    const [one, other, six, seven] = ["10.20.0.5", "10.20.0.142", "fd20:1:2::5", "fd20:1:2::42"].map(made);
+    expect(capture.outputs[0]?.text.split("\n")).toEqual([
+      `13:44:02.118151 IP ${one}.40311 > ${other}.8472: OTV, flags [I] (0x08)`,
+      `13:44:02.118160 IP ${other} > ${one}: ICMP host ${other} unreachable`,
+      `13:44:02.118170 IP6 ${six}.40311 > ${seven}.53: 1+ A? x. (20)`,
+      "",
+    ]);
+    expect(new Set([one, other, six, seven, ""]).size).toBe(5);
+    expect(capture.outputs[1]?.text).toBe("LISTEN 0 100 ::1:25 :::*\nkernel 1.2.3.4.5\n");
+  });
+
+  test("a column begins where it began", () => {
+    const table = "NAME         INTERNAL-IP   OS\nworker-77-b  10.20.0.5     Flatcar\nworker-77    10.20.0.142   Debian\n";
+    const { capture, pseudonyms } = scrubCapture(
+      captureOf(output("kubectl get nodes -o wide", `NAME  ROLES  X\n${table}`), output("hostname", "worker-77-b\n")),
+    );
+    const rows = capture.outputs[0]?.text.split("\n") ?? [];
+    for (const [row, address] of [
+      [2, "10.20.0.5"],
+      [3, "10.20.0.142"],
+    ] as const)
+      expect(rows[row]?.indexOf(pseudonyms.get(address) ?? "?")).toBe(13);
   });
 
   test("a namespace that is called like a word of a command: the command stays what it is", () => {

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { type Capture, captureOf, indexOf } from "../facts/capture.ts";
 import { readCaptures } from "../imports/index.ts";
 import { diagnose, judge } from "../rules/diagnose.ts";
-import type { Diagnosis } from "../rules/diagnosis.ts";
+import type { Diagnosis, Evidence } from "../rules/diagnosis.ts";
 import type { Expect } from "../rules/fixtures.ts";
 import { type Catalogue, ownSecrets } from "../rules/load.ts";
 import { SqliteStore } from "../store/sqlite.ts";
@@ -139,6 +139,10 @@ function rangesOf({ rules }: Pick<Catalogue, "rules">): string[] {
   return [...found].sort();
 }
 
+/** The place of the output that a line is quoted from: of a text's outputs several may be of one command. */
+const outputOf = ({ outputs }: Capture, { file, command, text }: Pick<Evidence, "file" | "command" | "text">): number =>
+  outputs.findIndex((output) => output.file === file && output.command === command && (output.text.includes(text) || output.stderr.includes(text)));
+
 /** What is not the same in two diagnoses, but for the names and addresses in their texts. */
 function differences(before: Diagnosis, after: Diagnosis, original: Capture, scrubbed: Capture): string[] {
   const found: string[] = [];
@@ -150,10 +154,8 @@ function differences(before: Diagnosis, after: Diagnosis, original: Capture, scr
     diagnosis[key].map(({ rule, confidence, evidence }) => ({
       rule,
       confidence,
-      // files have other names now
-      lines: evidence.map(
-        ({ file, command, line }) => `${capture.outputs.findIndex((output) => output.file === file && output.command === command) + 1}:${line}`,
-      ),
+      // files have other names now, and which of two lines comes first may turn on a name
+      lines: evidence.map(({ file, command, line, text }) => `${outputOf(capture, { file, command, text }) + 1}:${line}`).toSorted(),
     }));
   compare("verdict", before.verdict, after.verdict);
   for (const key of ["causes", "symptoms", "risks"] as const) compare(key, findings(before, original, key), findings(after, scrubbed, key));

@@ -63,7 +63,8 @@ const DEFAULT_DNS = ["10.96.0.10", "10.43.0.10", "10.100.0.10", "172.20.0.10", "
 /** Below a network at least this long the host part stays: its network, broadcast and gateway addresses keep their places. */
 const HOST_PART_V4 = 24;
 
-const IPV4 = /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)/g;
+/** With a port behind a dot in what tcpdump prints. */
+const IPV4 = /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?:(?!\.?\d)|(?=\.\d{1,5}(?: >|:(?:\s|$))))/gm;
 
 /** Gives addresses pseudonyms. Made once for a capture, of all its texts. */
 export class AddressScrubber {

@@ -42,10 +42,10 @@ const PLACES: readonly { readonly pattern: RegExp; readonly kinds: readonly Kind
   { pattern: /\/home\/([a-z_][\w-]{0,31})\b/g, kinds: ["user"] },
   // arn:aws:iam::123456789012:role/<name>
   { pattern: /\barn:aws[\w-]{0,12}:[\w-]{0,30}:[\w-]{0,20}:\d{12}:[a-z-]{2,30}\/([\w+=.-]{3,64})/g, kinds: ["app"] },
-  // alice.smith@company.com, but no unit of systemd (user@1000.service)
+  // alice.smith@company.com, but no unit of systemd (user@1000.service), and no pair of interfaces (8: bpfin.cali@bpfout.cali)
   {
     pattern:
-      /(?<![\w.+-])([A-Za-z][\w.+-]{1,62}\w)@((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?!(?:service|socket|target|timer|mount|slice|scope|path|device|swap)\b)[a-z]{2,24})(?![\w-])/gi,
+      /(?<![\w.+-]|^\d{1,6}: )([A-Za-z][\w.+-]{1,62}\w)@((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?!(?:service|socket|target|timer|mount|slice|scope|path|device|swap)\b)[a-z]{2,24})(?![\w-])/gim,
     kinds: ["user", "domain"],
   },
   // host names that hold an address
@@ -56,14 +56,14 @@ const PLACES: readonly { readonly pattern: RegExp; readonly kinds: readonly Kind
 const DOMAIN =
   /(?<![\w.-])(?<!(?<!:\/)\/)((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}(?:com|net|org|io|internal|lan|corp|home|cloud|ai|co|de|uk|eu|fr|nl|ch|us|ca|cn|jp|kr|ru|br|biz|info|intra|intranet|localdomain|local))(?![\w-]|\.[a-z0-9])/gi;
 const PUBLIC =
-  /(?:^|\.)(?:kubernetes\.io|k8s\.io|cilium\.io|projectcalico\.org|tigera\.io|cluster\.local|kernel\.org|debian\.org|ubuntu\.com|redhat\.com|fedoraproject\.org|centos\.org|rockylinux\.org|almalinux\.org|suse\.com|opensuse\.org|amazon\.com|flatcar\.org|alpinelinux\.org|github\.com|example\.(?:com|net|org))$/i;
+  /(?:^|\.)(?:kubernetes\.io|k8s\.io|cilium\.io|projectcalico\.org|tigera\.io|cluster\.local|kernel\.org|debian\.org|ubuntu\.com|redhat\.com|fedoraproject\.org|centos\.org|rockylinux\.org|almalinux\.org|suse\.com|opensuse\.org|amazon\.com|flatcar\.org|alpinelinux\.org|github\.com|coreos\.com|rancher\.(?:io|com)|cattle\.io|k3s\.io|openshift\.io|ovn\.org|antrea\.io|kubevirt\.io|docker\.(?:io|com)|quay\.io|gcr\.io|ghcr\.io|example\.(?:com|net|org))$/i;
 
 /** Names that are the same in every cluster. */
 const COMMON =
   /^(?:kube-(?:system|public|node-lease|flannel|proxy.*|dns.*|router.*|apiserver.*|scheduler.*|controller.*|vip.*|ovn.*)|calico.*|tigera.*|cilium.*|hubble.*|flannel.*|weave.*|aws-node.*|vpc-cni.*|coredns.*|node-local-dns.*|nodelocaldns.*|node-cache|konnectivity.*|metrics-server.*|etcd.*|kubernetes|kubelet|default|traefik|svclb.*|local-path.*|istio.*|ingress-nginx.*|multus.*|canal-.*|rke2-(?:canal|cilium|coredns|multus|ingress).*|antrea.*|kindnet.*|azure-(?:cns|cni|ip-masq).*|ip-masq-agent.*|ovnkube.*|openshift.*|metallb.*|localhost.*|localdomain|kernel|root|ubuntu|admin|core|ec2-user|centos|debian|fedora|vagrant|pause|dns|dns-tcp|metrics|http|https|all|none|any|node|host|pod|service)$/;
 /** Words of the formats themselves: a service may be called "filter", and replacing that would break what is to be shown. */
 const WORDS =
-  /^(?:filter|nat|mangle|raw|security|input|output|forward|prerouting|postrouting|accept|drop|reject|return|masquerade|new|established|related|invalid|main|local|global|link|scope|static|boot|up|down|tcp|udp|sctp|icmp|ipv[46]|unknown|true|false|null|permanent|reachable|stale|failed|error|warning|info|running|exited|ready|mode|state|name|address|bridge|route|rule|lo|eth\d+|ens\d+|bond\d+|docker\d+)$/;
+  /^(?:filter|nat|mangle|raw|security|input|output|forward|prerouting|postrouting|accept|drop|reject|return|masquerade|new|established|related|invalid|main|local|global|link|scope|static|boot|up|down|tcp|udp|sctp|icmp|ipv[46]|unknown|true|false|null|permanent|reachable|stale|failed|error|warning|info|running|exited|ready|mode|state|name|address|bridge|route|rule|search|nameserver|domain|options|restart|insert|delete|found|ignore|expect|clash|entries|queue|index|table|proto|metric|group|type|device|master|users|queues|tunnel|peer|log|event|events|lo|eth\d+|ens\d+|bond\d+|docker\d+)$/;
 
 /** Words in columns of a table that hold names: `crictl pods`, `kubectl get … -o wide`. */
 const COLUMNS: Readonly<Record<string, Kind>> = { NAMESPACE: "namespace", POD: "pod", NODE: "node", "NOMINATED NODE": "node" };
@@ -149,6 +149,11 @@ export function replacer(pseudonyms: ReadonlyMap<string, string>): (text: string
   // longest first: "web-frontend" before "web"
   const names = [...pseudonyms.keys()].sort((a, b) => b.length - a.length || (a < b ? -1 : 1)).map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   // "_" and "." separate names; "-" does so only before the id of a container
-  const pattern = new RegExp(`(?<![A-Za-z0-9-])(?:${names.join("|")})(?![A-Za-z0-9]|-(?![0-9a-f]{64}))`, "g");
-  return (text) => text.replaceAll(pattern, (name) => pseudonyms.get(name) ?? name);
+  const pattern = new RegExp(`(?<![A-Za-z0-9-])(${names.join("|")})(?![A-Za-z0-9]|-(?![0-9a-f]{64}))( {2,})?`, "g");
+  return (text) => text.replaceAll(pattern, (_, name: string, blanks?: string) => inColumn(name, pseudonyms.get(name) ?? name, blanks));
+}
+
+/** What stands in the place of something else, with as many of the blanks behind it as keep the next column where it was. */
+export function inColumn(original: string, made: string, blanks = ""): string {
+  return made + (blanks === "" ? "" : " ".repeat(Math.max(2, original.length + blanks.length - made.length)));
 }

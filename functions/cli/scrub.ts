@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Capture, Output } from "../facts/capture.ts";
 import { commandLine } from "../facts/command.ts";
 import { AddressScrubber } from "./scrub-addresses.ts";
-import { namesIn, namespaceIn, replacer } from "./scrub-names.ts";
+import { inColumn, namesIn, namespaceIn, replacer } from "./scrub-names.ts";
 
 /**
  * Takes out of a capture what tells whose node it is: addresses, MACs, host names, the names of pods, namespaces, services and users, domains, cloud and
@@ -102,11 +102,13 @@ function processes(text: string): string {
   );
 }
 
-const IPV6 = "(?<![\\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\\w:]|\\.\\d)";
+/** As tcpdump writes it: a port stands behind a dot. */
+const PORT = "(?=\\.\\d{1,5}(?: >|:(?:\\s|$)))";
+const IPV6 = `(?<![\\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:(?![\\w:]|\\.\\d)|${PORT})`;
 const MAC = "(?<![0-9A-Fa-f:-])[0-9A-Fa-f]{1,2}(?:[:-][0-9A-Fa-f]{1,2}){5}(?![0-9A-Fa-f]|[:-][0-9A-Fa-f])";
 /** The kernel's log: destination, source and type of a frame. */
 const FRAME = "(?<![0-9A-Fa-f:])[0-9a-f]{2}(?::[0-9a-f]{2}){13}(?![0-9a-f:])";
-const IPV4 = "(?<![\\d.])(?:\\d{1,3}\\.){3}\\d{1,3}(?!\\.?\\d)";
+const IPV4 = `(?<![\\d.])(?:\\d{1,3}\\.){3}\\d{1,3}(?:(?!\\.?\\d)|${PORT})`;
 const DASHED = "(?<![\\w-])\\d{1,3}(?:-\\d{1,3}){3}(?![\\w-])";
 const UUID = "[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}(?![0-9a-f])";
 const LONG_ID = "(?<![0-9A-Za-z])(?:[0-9a-f]{64}|(?!0{31})[0-9a-f]{32})(?![0-9A-Za-z])";
@@ -117,8 +119,9 @@ const CLOUD_ID = "(?<![\\w-])(?:i|eni|vpc|subnet|sg|ami|vol|rtb|igw|nat|eipalloc
 /** kube-proxy's chains end with a hash of namespace, service and port: whoever guesses the names can check the guess. */
 const CHAIN = "(?<=\\bKUBE-(?:SVC|SVL|SEP|FW|XLB|EXT)-)[A-Z2-7]{16}\\b";
 const ACCOUNT = "(?<=arn:aws[\\w-]{0,12}:[\\w-]{0,30}:[\\w-]{0,20}:)\\d{12}";
+/** One of them, and the blanks that fill its column. */
 const TOKEN = new RegExp(
-  [
+  `(${[
     FRAME,
     MAC,
     `(?:${IPV6})(?:/\\d{1,3}(?!\\d))?`,
@@ -131,8 +134,8 @@ const TOKEN = new RegExp(
     CHAIN,
     ACCOUNT,
     SERIAL,
-  ].join("|"),
-  "g",
+  ].join("|")})( {2,})?`,
+  "gm",
 );
 
 class Scrubber {
@@ -157,7 +160,7 @@ class Scrubber {
 
   /** A text with a pseudonym in every place that shows an address, a MAC, an id or a name. */
   text(text: string): string {
-    return this.replaceNames(text).replaceAll(TOKEN, (token) => this.token(token));
+    return this.replaceNames(text).replaceAll(TOKEN, (_, token: string, blanks?: string) => inColumn(token, this.token(token), blanks));
   }
 
   /** A command line: a namespace may be called "logs", and `kubectl logs` must go on being one. Plain words stay, but behind `-n`. */
@@ -165,7 +168,7 @@ class Scrubber {
     const namespace = namespaceIn(text);
     const end = namespace?.[0].length ?? 0;
     const named = namespace === null ? "" : this.replaceNamesInCommands(namespace[1] as string) + this.replaceNames(namespace[2] as string);
-    return (named + this.replaceNamesInCommands(text.slice(end))).replaceAll(TOKEN, (token) => this.token(token));
+    return (named + this.replaceNamesInCommands(text.slice(end))).replaceAll(TOKEN, (_, token: string, blanks = "") => this.token(token) + blanks);
   }
 
   /** Byte dumps of Cilium's maps (`bpftool map dump`): addresses at the head of service keys and backend values. */
@@ -201,6 +204,8 @@ class Scrubber {
   private pseudonym(token: string): string {
     if (/^[0-9a-f]{2}(?::[0-9a-f]{2}){13}$/.test(token)) return `${this.mac(token.slice(0, 17))}:${this.mac(token.slice(18, 35))}${token.slice(35)}`;
     if (/^[0-9A-Fa-f]{1,2}(?:[:-][0-9A-Fa-f]{1,2}){5}$/.test(token)) return this.mac(token);
+    // `::1:25`: an old ss sets no brackets around the address, and nobody else's ends so
+    if (/^::1:\d{1,5}$/.test(token)) return token;
     if (token.includes(":") || token.includes(".")) {
       const [address = "", length] = token.split("/");
       this.seen.addresses.add(address);

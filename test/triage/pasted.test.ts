@@ -100,6 +100,30 @@ test("several outputs in one text: each is read, and quoted by the line of the t
   expect(diagnosis.causes[0]?.evidence.map((one) => [one.command, one.line])).toContainEqual(["iptables-save -c", line + 2]);
 });
 
+test("outputs in a file each: one diagnosis of all, and what is none of them is told", async () => {
+  const at = bench();
+  const folder = mkdtempSync(join(tmpdir(), "netcheck-pasted-"));
+  const files: Record<string, string> = { "iptables-save_-c.txt": saved, "ip_route.txt": "default via 10.0.0.1 dev eth0\n", "ip_addr.txt": "\n" };
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      at.files[name] = join(folder, name);
+      writeFileSync(join(folder, name), text);
+    }
+    await at.paste(shared(...Object.keys(files), "ss.txt"));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  expect(at.outcome()).toBe("diagnosed");
+  expect([...at.chat.posts.keys()].filter((key) => key.includes("/diagnosis-"))).toEqual(["inc-1/diagnosis-1"]);
+  expect(at.chat.data("inc-1/diagnosis-1")).toMatchObject({
+    source: "iptables-save_-c.txt, ip_route.txt, ip_addr.txt",
+    cause: { rule: "kube-forward-before-cilium" },
+  });
+  expect(at.chat.data("inc-1/unreadable-1")["text"]).toBe("Could not read ss.txt. Slack does not have it any more.");
+  const [, collected] = await at.store.audit("inc-1");
+  expect(collected?.data).toMatchObject({ files: Object.keys(files).map((name) => ({ name, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string })) });
+});
+
 test("a sysdump of seven nodes: five messages, the worst first, and all of them in the report's table", async () => {
   const at = bench();
   const tar = pack();
