@@ -23,7 +23,7 @@ const PASTED_LATER = 30 * DAY;
 const DATED_LATER = 200 * DAY;
 
 /** Hours east of UTC, of the names that mean one zone only: CST and IST are each those of three countries. */
-const ZONES: ReadonlyMap<string, number> = new Map(
+export const ZONES: ReadonlyMap<string, number> = new Map(
   "WET+0 WEST+1 BST+1 CET+1 CEST+2 EET+2 EEST+3 MSK+3 WAT+1 CAT+2 SAST+2 EAT+3 PKT+5 WIB+7 HKT+8 AWST+8 JST+9 KST+9 AEST+10 AEDT+11 NZST+12 NZDT+13 AST-4 ADT-3 EST-5 EDT-4 CDT-5 MST-7 MDT-6 PST-8 PDT-7 AKST-9 AKDT-8 HST-10"
     .split(" ")
     .map((zone) => [zone.replace(/[+-].*/, ""), Number(zone.replace(/^[A-Z]+/, ""))]),

@@ -34,10 +34,13 @@ export const isText = (name: string): boolean =>
     (PROGRAM.test(plain(name)) && [...commandNamed(name), ...commandNamed(withoutMark(name))].some((command) => isKnown(command) || tellsTime(command))));
 
 const OPTION = /[\s_]-{1,2}[A-Za-z]/;
+/** `host-1_dmesg.txt`, `docker-2-ip_route.txt`: machines that are called like programs, and the command behind them. */
+const MACHINE_FIRST = /^(?:host|docker|wrk)[_-]\d{1,4}[\s_-]{1,2}[a-z]/;
 
 /** `ip-route-show.txt`, `iptables_-t_nat_-S.log`, `proc_net_softnet_stat.txt` → what the command may be, the most likely first. */
 export function commandNamed(name: string): readonly string[] {
   const bare = plain(basename(name)).replace(END, "").replace(NUMBER, "").replace(STAMP, "");
+  if (MACHINE_FIRST.test(bare)) return [];
   // `conntrack--S`: the second sign is the option's
   const optioned = bare
     .split("--")

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Capture, NOT_READ } from "../facts/capture.ts";
 import { tellsTime, toldByDate } from "../facts/date-output.ts";
-import { archiveKindOf, decodeText, decompressed, gunzipped, type Head } from "../transports/archive.ts";
+import { archiveKindOf, decodeText, type Head, unpackedFile } from "../transports/archive.ts";
 import { CaptureError, MAX_OUTPUT, readCaptureFiles, readText } from "../transports/capture-files.ts";
 import { aksLogCollector } from "./aks-log-collector.ts";
 import { aksPeriscope } from "./aks-periscope.ts";
@@ -103,7 +103,7 @@ export function pastedCaptures(given: string, file: string, place: string, secre
   if (given.trim() === "") throw new CaptureError(`${place}: there is nothing in it`);
   const text = withoutFrame(given);
   const [stored, ...further] = readCommandJson(text, file);
-  const { others, ...draft } = stored === undefined ? readTranscript(text, file) : { ...stored, others: further };
+  const { others, ...draft } = stored === undefined ? readTranscript(text, file, commandNamed(file)) : { ...stored, others: further };
   if (draft.outputs.length === 0) throw new CaptureError(`${place}: netcheck found no output of a command that it knows in it. It reads ${WANTED}`);
   const capture = (one: Draft): Capture => captureOfDraft(one, "paste", "pasted", secrets);
   const [first, ...more] = withoutEnd([draft, ...others], truncated);
@@ -197,27 +197,33 @@ const NO_NODE =
 async function fromTexts(path: string, bundle: Bundle, secrets: readonly string[]): Promise<Capture[]> {
   const above = foldersAbove(bundle.names);
   const texts = await bundle.read((name) => isText(name) && name.split("/").length - above <= 4);
-  const room = { left: MAX_UNPACKED };
+  let room = MAX_UNPACKED;
+  const lost: { command: string; reason: string }[] = [];
   for (const [name, head] of texts) {
-    const bytes = await decompressed(name, head.bytes, Math.min(MAX_OUTPUT, room.left));
-    if (bytes === head.bytes) continue;
-    room.left -= bytes.length;
-    texts.set(name, { ...head, bytes });
+    const unpacked = await unpackedFile(name, head, Math.min(MAX_OUTPUT, room));
+    if (unpacked === head) continue;
+    room -= unpacked?.bytes.length ?? 0;
+    if (unpacked !== undefined) texts.set(name, unpacked);
+    else {
+      texts.delete(name);
+      lost.push({ command: name, reason: `it could not be unpacked: ${basename(name)} ${NOT_READ}` });
+    }
   }
   const [only] = texts;
   // `case-7/paste.txt`: a text in a folder is read like the text alone
   if (only !== undefined && texts.size === 1 && hintOf(bundle.names) === undefined && !commandNamed(only[0]).some(isKnown)) {
-    const captures = pastedCaptures(unpackedText(...only, room), basename(only[0]), path, secrets, only[1].truncated);
+    const captures = pastedCaptures(decodeText(only[1].bytes), basename(only[0]), path, secrets, only[1].truncated);
     return captures.map((capture) => (capture.unnamed === true ? { ...capture, target: basename(path) } : capture));
   }
   const nodes = nodesOf(
     [...texts.keys()].filter((name) => !ofAnother(name, bundle.names)),
     (moments) => areApart(moments.map(({ files }) => startOf(files, texts))),
   );
-  const drafts = nodes.map((node) => draftOf(node, texts, room));
+  const drafts = nodes.map((node) => draftOf(node, texts));
   const filled = drafts.filter(({ outputs }) => outputs.length > 0);
-  if (filled.length === 0) throw new CaptureError(`${path}: ${hintOf(bundle.names) ?? `it is not ${WANTED}`}`);
-  return filled.map((draft) => captureOfDraft(draft, "paste", basename(path), secrets));
+  if (filled.length === 0) throw new CaptureError(`${path}: ${hintOf(bundle.names) ?? lost[0]?.reason ?? `it is not ${WANTED}`}`);
+  const [first, ...more] = filled.map((draft) => captureOfDraft(draft, "paste", basename(path), secrets));
+  return first === undefined ? [] : [{ ...first, notCollected: [...first.notCollected, ...lost] }, ...more];
 }
 
 /** In how many folders all files lie: `tmp/collect/node1/…`. */
@@ -242,12 +248,12 @@ function startOf(files: ReadonlyMap<string, string>, texts: ReadonlyMap<string, 
     [...files].flatMap(([file, name]) =>
       commandNamed(name)
         .filter(tellsTime)
-        .map((command) => ({ command, text: unpackedText(file, texts.get(file) as Head, { left: 4096 }) })),
+        .map((command) => ({ command, text: decodeText((texts.get(file) as Head).bytes.subarray(0, 4096)) })),
     ),
   );
 }
 
-function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>, room: { left: number }): Draft {
+function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>): Draft {
   const names = new Map([...files].map(([file, name]) => [name, file]));
   const moments = momentsOf([...names.keys()], commandNamed);
   const read = byMoment([...names.keys()], moments).map((name) => {
@@ -255,7 +261,7 @@ function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>, r
     return {
       file,
       commands: commandNamed(moments.get(name)?.name ?? name),
-      text: unpackedText(file, texts.get(file) as Head, room),
+      text: decodeText((texts.get(file) as Head).bytes),
       truncated: texts.get(file)?.truncated === true,
     };
   });
@@ -268,16 +274,8 @@ function draftOf({ node, files }: NodeFiles, texts: ReadonlyMap<string, Head>, r
   };
 }
 
-/** All packed files of a folder together. */
+/** All packed files of a folder together: some scripts pack each file by itself. */
 const MAX_UNPACKED = 256 * 1024 * 1024;
-
-/** Some scripts pack each file by itself. What cannot be unpacked, or is more than fits in `room`, tells nothing. */
-function unpackedText(name: string, { bytes }: Head, room: { left: number }): string {
-  if (!name.endsWith(".gz")) return decodeText(bytes);
-  const unpacked = gunzipped(bytes, Math.min(MAX_OUTPUT, room.left));
-  room.left -= unpacked.length;
-  return decodeText(unpacked);
-}
 
 /** What each network namespace answers in its own way. */
 const OF_A_NAMESPACE =

@@ -1,4 +1,4 @@
-import { decodeText, gunzipped, type Head } from "../transports/archive.ts";
+import { decodeText, type Head, unpackedFile } from "../transports/archive.ts";
 import { MAX_OUTPUT } from "../transports/capture-files.ts";
 import type { Draft, DraftOutput, Importer } from "./bundle.ts";
 
@@ -20,23 +20,23 @@ export const mustGather: Importer = {
   recognize(names) {
     return names.some((name) => OF_NODE.test(name) && name.endsWith("_logs_kubelet.gz")) ? (name) => OF_NODE.test(name) || TIMESTAMP.test(name) : undefined;
   },
-  read(files) {
+  async read(files) {
     const startedAt = endOf([...files].flatMap(([name, head]) => (TIMESTAMP.test(name) ? [head] : [])));
     const nodes = new Map<string, DraftOutput[]>();
     for (const [name, head] of files) {
       const node = OF_NODE.exec(name)?.[2];
       if (node === undefined) continue;
-      const own = name.endsWith(".gz") ? kubeletLog(name, head) : offloads(name, head);
+      const own = name.endsWith(".gz") ? await kubeletLog(name, head) : offloads(name, head);
       nodes.set(node, [...(nodes.get(node) ?? []), ...own]);
     }
     return [...nodes].map(([target, outputs]): Draft => ({ target, startedAt, outputs }));
   },
 };
 
-/** Of a log that is too long to be unpacked, or damaged, nothing was seen: cut at its beginning. */
-function kubeletLog(file: string, { bytes, truncated }: Head): DraftOutput[] {
-  const text = decodeText(gunzipped(bytes, MAX_OUTPUT));
-  return [{ command: "journalctl -u kubelet", file, text, truncated: truncated || text === "" }];
+/** Of a log that is damaged nothing was seen: cut at its beginning. */
+async function kubeletLog(file: string, head: Head): Promise<DraftOutput[]> {
+  const { bytes, truncated } = (await unpackedFile(file, head, MAX_OUTPUT)) ?? { bytes: Buffer.alloc(0), truncated: true };
+  return [{ command: "journalctl -u kubelet", file, text: decodeText(bytes), truncated }];
 }
 
 /** One output for each card, each line at its place. */

@@ -1,12 +1,12 @@
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from "node:fs";
 import { posix } from "node:path";
-import { Readable, Transform } from "node:stream";
+import { PassThrough, Readable, Transform, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
-import { createGunzip, createZstdDecompress, gunzipSync } from "node:zlib";
+import { createGunzip, createZstdDecompress } from "node:zlib";
 import { extract, type Header } from "tar-stream";
 
-/** Reads some files of a tar, .tar.gz, .tar.xz, .tar.zst or .zip into memory. Archives are hostile: everything is bounded, and nothing is written anywhere. */
+/** Reads some files of a tar, .tar.gz, .tar.xz, .tar.zst or .zip into memory, or one that was packed by itself. Archives are hostile: everything is bounded, and nothing is written anywhere. */
 
 /** All files of an archive together; more is cut. */
 const MAX_TOTAL = 512 * 1024 * 1024;
@@ -80,15 +80,27 @@ const BEGINNINGS: readonly (readonly [number, string, Kind])[] = [
   [257, "ustar", "tar"],
 ];
 
-/** The kind of archive that a file is: by its name, or where that tells none, as it begins. Downloads often lose the end of their names. */
+/**
+ * The kind of archive that a file is: by its name, or where that tells none, as it begins. Downloads often lose the end of their names. Of a file that cannot be
+ * read undefined: whoever goes on to read it says why.
+ */
 export function archiveKindOf(path: string): Kind | undefined {
   const promised = archiveKind(path);
   if (promised !== undefined) return promised;
+  let start: string;
+  try {
+    start = beginningOf(path);
+  } catch {
+    return undefined;
+  }
+  return BEGINNINGS.find(([at, text]) => start.startsWith(text, at))?.[2];
+}
+
+function beginningOf(path: string): string {
   const descriptor = openSync(path, "r");
   try {
     const bytes = Buffer.alloc(512);
-    const start = bytes.toString("latin1", 0, readSync(descriptor, bytes, 0, bytes.length, 0));
-    return BEGINNINGS.find(([at, text]) => start.startsWith(text, at))?.[2];
+    return bytes.toString("latin1", 0, readSync(descriptor, bytes, 0, bytes.length, 0));
   } finally {
     closeSync(descriptor);
   }
@@ -112,24 +124,46 @@ export async function unpackSome(
     await unzip(source, files, limits, taken);
     return files.heads;
   }
-  const input = typeof source === "string" ? createReadStream(source) : Readable.from([source.bytes]);
+  /** Hands what is packed, unpacked and counted, to a reader. */
+  const read = async (reader: Writable): Promise<void> => {
+    const input = typeof source === "string" ? createReadStream(source) : Readable.from([source.bytes]);
+    if (kind === "tar") await pipeline(input, bounded(limits, taken), reader);
+    else if (kind === "txz") await pipeline(await unxz(input), bounded(limits, taken), reader);
+    else await pipeline(input, kind === "tzst" ? createZstdDecompress() : createGunzip(), bounded(limits, taken), reader);
+  };
   const unpack = extract();
+  let entries = 0;
   // an async function, so that a limit that is reached ends the unpacking: thrown in a listener it would end the process
   const keep = async (header: Header, stream: Readable): Promise<void> => files.take(header.name, files.limit(header.name, header.type === "file"), stream);
   unpack.on("entry", (header, stream, next) => {
+    entries += 1;
     // tar-stream's streams are streamx's, which have all that is used here
     keep(header, stream as unknown as Readable)
       .then(() => next())
       .catch((error: Error) => unpack.destroy(error));
   });
   try {
-    if (kind === "tar") await pipeline(input, bounded(limits, taken), unpack);
-    else if (kind === "txz") await pipeline(await unxz(input), bounded(limits, taken), unpack);
-    else await pipeline(input, kind === "tzst" ? createZstdDecompress() : createGunzip(), bounded(limits, taken), unpack);
+    await read(unpack as unknown as Writable);
   } catch (cause) {
-    throw damaged(cause as Error);
+    if (kind === "tar" || entries > 0 || !(await isPackedAlone())) throw damaged(cause as Error);
   }
   return files.heads;
+
+  /** True if it is one file that was packed by itself (`gzip kern.log`), which is taken then; false if it cannot be unpacked. */
+  async function isPackedAlone(): Promise<boolean> {
+    const bare = posix.basename(name).replace(/\.(?:gz|xz|zst)$/i, "");
+    // people seldom pack anything but a text by itself
+    const inside = bare.includes(".") ? bare : `${bare}.txt`;
+    const content = new PassThrough();
+    const taking = files.take(inside, files.limit(inside, true), content);
+    try {
+      await Promise.all([read(content), taking]);
+      return true;
+    } catch (cause) {
+      if ((cause as Error).message === tooLarge(limits).message) throw cause;
+      return false;
+    }
+  }
 }
 
 /** What a library says of an archive that it cannot read means nothing to most people. What is said here begins with "it". */
@@ -138,32 +172,31 @@ function damaged(cause: Error): Error {
   return new Error(`it is damaged, or was cut when it was copied (${cause.message})`, { cause });
 }
 
-/** What one packed file holds; nothing where it is no such file, was cut, or holds more than `limit` bytes. */
-export function gunzipped(bytes: Buffer, limit: number): Buffer {
-  try {
-    return gunzipSync(bytes, { maxOutputLength: Math.max(1, limit) });
-  } catch {
-    return Buffer.alloc(0);
-  }
-}
-
-/** The same of a file in another format, told by the end of its name; the bytes as they are for any other name. */
-export async function decompressed(name: string, bytes: Buffer, limit: number): Promise<Buffer> {
-  if (!/\.(?:xz|zst)$/.test(name)) return bytes;
+/**
+ * What a file holds that was packed by itself, told by the end of its name (`.gz`, `.xz`, `.zst`), up to `limit` bytes; of one that was cut, or is damaged behind its beginning, what is there. Any other
+ * file as it is. Nothing for what cannot be unpacked at all, which is never the same as a file with nothing in it.
+ */
+export async function unpackedFile(name: string, head: Head, limit: number): Promise<Head | undefined> {
+  const format = /\.(gz|xz|zst)$/.exec(name)?.[1];
+  if (format === undefined) return head;
+  const input = Readable.from([head.bytes]);
   const chunks: Buffer[] = [];
-  let size = 0;
+  let room = limit;
+  let { truncated } = head;
   try {
-    const input = Readable.from([bytes]);
-    for await (const data of name.endsWith(".xz") ? await unxz(input) : input.pipe(createZstdDecompress())) {
+    const output = format === "xz" ? await unxz(input) : input.pipe(format === "gz" ? createGunzip() : createZstdDecompress());
+    for await (const data of output) {
       const chunk = Buffer.from(data as Uint8Array);
-      size += chunk.length;
-      if (size > limit) return Buffer.alloc(0);
-      chunks.push(chunk);
+      chunks.push(chunk.subarray(0, room));
+      truncated ||= chunk.length > room;
+      room -= Math.min(room, chunk.length);
+      if (truncated && room === 0) break;
     }
   } catch {
-    return Buffer.alloc(0);
+    if (chunks.length === 0) return undefined;
+    truncated = true;
   }
-  return Buffer.concat(chunks);
+  return { bytes: Buffer.concat(chunks), truncated };
 }
 
 /** Text of a file, whatever a person's editor or shell wrote: UTF-8 with or without a byte order mark, or UTF-16 (PowerShell's `>`), the mark lost or not. */

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { type CaptureIndex, captureOf, checkIndex, indexOf } from "../facts/capture.ts";
 import type { Capture } from "../triage/ports.ts";
-import { decodeText, type Head, readHead, unpackSome } from "./archive.ts";
+import { archiveKindOf, decodeText, type Head, readHead, unpackSome } from "./archive.ts";
 
 /** Reads and writes captures (DESIGN C3): a directory or a `.tgz` with `capture.json` and `outputs/`. Everything in them is hostile. */
 
@@ -24,7 +24,7 @@ export class CaptureError extends Error {
   override readonly name = "CaptureError";
 }
 
-/** Reads a capture: a directory, its capture.json, a `.tgz` or a `.tar`. Nothing is ever read from outside of it. @throws {CaptureError} */
+/** Reads a capture: a directory, its capture.json, or an archive of one. Nothing is ever read from outside of it. @throws {CaptureError} */
 export async function readCaptureFiles(path: string): Promise<Capture> {
   let stats: ReturnType<typeof statSync>;
   try {
@@ -33,8 +33,8 @@ export async function readCaptureFiles(path: string): Promise<Capture> {
     throw new CaptureError(`${path}: could not read it: ${(cause as Error).message}`, { cause });
   }
   if (stats.isDirectory()) return fromDirectory(path);
-  if (stats.isFile() && /\.(?:tgz|tar\.gz|tar)$/.test(path)) return fromArchive(path);
   if (basename(path) === "capture.json") return fromDirectory(dirname(path));
+  if (stats.isFile() && archiveKindOf(path) !== undefined) return fromArchive(path);
   throw new CaptureError(`${path}: a capture is a directory with capture.json, or a .tgz of one`);
 }
 

@@ -60,11 +60,11 @@ export async function diagnosePaste(context: Context, request: PasteRequest): Pr
   }
   const thread = await durable.step("open", () => open(ports, request));
   const read: Read[] = [];
-  for (const [index, file] of files.entries()) {
+  for (const [index, group] of ports.importer.groups(files).entries()) {
     read.push(
-      await durable
-        .step(`read-${index + 1}`, () => readFile(ports, id, index + 1, file))
-        .catch((error: unknown): Read => ({ ok: false, name: file.name, reason: (error as Error).message })),
+      ...(await durable
+        .step(`read-${index + 1}`, () => readFiles(ports, id, `file-${index + 1}`, group))
+        .catch((error: unknown): Read[] => [{ ok: false, name: namesOf(group), reason: (error as Error).message }])),
     );
   }
   if (text !== "") {
@@ -120,9 +120,19 @@ async function open(ports: Ports, request: PasteRequest): Promise<MessageRef> {
   return thread;
 }
 
-async function readFile(ports: Ports, id: string, number: number, file: SharedFile): Promise<Read> {
-  const { captures, bytes, sha256: hash } = await ports.importer.file(file);
-  return keep(ports, id, `file-${number}`, file.name, captures, { bytes, sha256: hash });
+const namesOf = (files: readonly { readonly name: string }[]): string => files.map(({ name }) => name).join(", ");
+
+async function readFiles(ports: Ports, id: string, part: string, files: readonly SharedFile[]): Promise<Read[]> {
+  const [only, ...more] = files;
+  if (only === undefined) return [];
+  if (more.length === 0) {
+    const { captures, bytes, sha256: hash } = await ports.importer.file(only);
+    return [await keep(ports, id, part, captures, { file: only.name, bytes, sha256: hash })];
+  }
+  const { captures, fetched, unread } = await ports.importer.together(files);
+  const problems = unread.map(({ name, reason }): Read => ({ ok: false, name, reason }));
+  if (captures.length === 0) return problems;
+  return [await keep(ports, id, part, captures, { file: namesOf(fetched), files: fetched }), ...problems];
 }
 
 function isOutput(ports: Ports, text: string): Promise<boolean> {
@@ -140,7 +150,7 @@ async function readText(ports: Ports, id: string, text: string): Promise<Read> {
   } catch (error) {
     return { ok: false, name: PASTED, reason: (error as Error).message };
   }
-  return keep(ports, id, "text", PASTED, captures, { bytes: new TextEncoder().encode(text).length, sha256: sha256(text) });
+  return keep(ports, id, "text", captures, { file: PASTED, bytes: new TextEncoder().encode(text).length, sha256: sha256(text) });
 }
 
 /** Keeps the captures in the store. A node's name comes from a stranger's file: only what a name may hold is left of it. */
@@ -148,9 +158,8 @@ async function keep(
   ports: Ports,
   id: string,
   part: string,
-  name: string,
   captures: readonly Capture[],
-  file: { readonly bytes: number; readonly sha256: string },
+  about: { readonly file: string; readonly [key: string]: unknown },
 ): Promise<Read> {
   const kept: { key: string; target: string }[] = [];
   const hashes: string[] = [];
@@ -162,9 +171,9 @@ async function keep(
     kept.push({ key, target });
     hashes.push(sha256(packed));
   }
-  await ports.store.record(id, [auditDraft(ports, `collected/${part}`, SYSTEM, { file: name, ...file, captures: hashes })]);
+  await ports.store.record(id, [auditDraft(ports, `collected/${part}`, SYSTEM, { ...about, captures: hashes })]);
   const lost = captures.flatMap(missingFiles).slice(0, SHOWN);
-  return { ok: true, name, captures: kept, left: captures.length - kept.length, ...(lost.length === 0 ? {} : { lost }) };
+  return { ok: true, name: about.file, captures: kept, left: captures.length - kept.length, ...(lost.length === 0 ? {} : { lost }) };
 }
 
 async function diagnose({ ports, catalogue }: Context, id: string, number: number, captureKey: string, source: string): Promise<Examined> {

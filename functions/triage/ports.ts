@@ -663,17 +663,33 @@ export interface Workloads {
 
 // ---- files that people have --------------------------------------------------------------------------------------------------------------
 
-/** What a file came to. */
-export interface Imported {
-  /** One per node that the file is about. */
-  readonly captures: readonly Capture[];
-  /** Of the file. */
+/** Of a file that was fetched. */
+export interface FetchedFile {
   readonly bytes: number;
   readonly sha256: string;
 }
 
+/** What a file came to. */
+export interface Imported extends FetchedFile {
+  /** One per node that the file is about. */
+  readonly captures: readonly Capture[];
+}
+
+/** What files came to that are read together. */
+export interface ImportedTogether {
+  /** One per node that they are about. */
+  readonly captures: readonly Capture[];
+  readonly fetched: readonly ({ readonly name: string } & FetchedFile)[];
+  /** Those of which nothing is in the captures, each with a sentence that says why. */
+  readonly unread: readonly { readonly name: string; readonly reason: string }[];
+}
+
 /** Reads what people have instead of a node: captures, support bundles, pasted outputs. Runs nothing, and keeps nothing. */
 export interface Importer {
+  /** The files of one message, those together that are parts of one collection: outputs that were saved in a file each. */
+  groups(files: readonly SharedFile[]): readonly (readonly SharedFile[])[];
+  /** The same as {@link Importer.file} for several files that belong together. One of them that cannot be fetched or read costs only itself. */
+  together(files: readonly SharedFile[]): Promise<ImportedTogether>;
   /** Fetches a file and reads it. Throws an Error whose message is a sentence for people; `retryable` where waiting may help. */
   file(file: SharedFile): Promise<Imported>;
   /** Reads a pasted text: one capture, and one more for each further machine on which the same was asked. Throws in the same way. */
@@ -945,9 +961,9 @@ export interface Ports {
   readonly chat: Chat;
   /** Absent where netcheck answers no monitoring system. */
   readonly pagers?: Pagers;
-  /** Members of a user group, resolved afresh; none if it cannot be resolved. */
+  /** Members of a user group, resolved afresh. Throws if they cannot be told; `retryable` says whether waiting may help. */
   members(group: string): Promise<readonly string[]>;
-  /** Read afresh each time: a changed policy counts at once. */
+  /** Read afresh each time: a changed policy counts at once. Throws if it cannot be read, as `members` does. */
   config(): Promise<Config>;
   now(): Date;
   /** Random hex digits. */

@@ -321,18 +321,23 @@ test("kops, kind, Talos: a folder for each node; of a container's logs the last"
     "controller-runtime.log": "x\n",
     "service-logs/kubelet.log": "{}\n",
   };
+  const linkStatus = (id: string, flags: string): string =>
+    `metadata:\n    namespace: network\n    type: LinkStatuses.net.talos.dev\n    id: ${id}\nspec:\n    flags: ${flags}\n    operationalState: down\n    linkState: false\n`;
+  const flannelOff = `${linkStatus("cni0", "UP,BROADCAST,RUNNING,MULTICAST,LOWER_UP")}---\n${linkStatus("flannel.1", "BROADCAST,MULTICAST")}`;
   // the kubelet's own words, without the node in front that `talosctl logs` prints
   const unready = `{"ts":1763697001000.1,"caller":"kubelet/kubelet.go:3068","msg":"Container runtime network not ready","networkReady":"NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized","err":null}\n`;
   const machines = await readCaptures(
     directory({
       ...inFolder("cp-a", talos),
       ...inFolder("cp-b", { ...talos, "dmesg.log": "", "service-logs/kubelet.log": unready }),
+      ...inFolder("cp-c", { ...talos, "dmesg.log": "", "talosResources/linkstatuses.net.talos.dev.yaml": flannelOff }),
       "cluster/nodes.yaml": "x\n",
     }),
   );
   expect(machines.map((one) => [one.target, commandsOf(one), causesOf(one)])).toEqual([
     ["cp-a", ["talosctl dmesg", "talosctl logs kubelet"], ["conntrack-table-full"]],
     ["cp-b", ["talosctl dmesg", "talosctl logs kubelet"], ["cni-config-missing"]],
+    ["cp-c", ["talosctl dmesg", "talosctl logs kubelet", "talosctl get linkstatuses -o yaml"], ["overlay-interface-down"]],
   ]);
 });
 
@@ -578,9 +583,12 @@ test("must-gather: of each node the kubelet's log and the offloads of its cards,
   });
 });
 
-test("must-gather: of a kubelet's log that cannot be unpacked nothing was seen, which is told", async () => {
-  const [capture] = await readCaptures(directory({ "must-gather.local.1/x/nodes/worker-0/worker-0_logs_kubelet.gz": gzipSync("x\n").subarray(0, 12) }));
-  expect(capture?.outputs).toMatchObject([{ command: "journalctl -u kubelet", text: "", truncated: true }]);
+test.each([
+  ["cannot be unpacked nothing", Buffer.from("no gzip"), ""],
+  ["was cut its beginning", gzipSync("x\n").subarray(0, 12), "x"],
+])("must-gather: of a kubelet's log that %s was seen, which is told", async (_, log, text) => {
+  const [capture] = await readCaptures(directory({ "must-gather.local.1/x/nodes/worker-0/worker-0_logs_kubelet.gz": log }));
+  expect(capture?.outputs).toMatchObject([{ command: "journalctl -u kubelet", text, truncated: true }]);
 });
 
 test("kubectl cluster-info dump: the agents' logs, by the node that each ran on", async () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { Capture } from "../../functions/facts/capture.ts";
+import { type Capture, missingFiles } from "../../functions/facts/capture.ts";
 import { readCaptures } from "../../functions/imports/index.ts";
 import { type Files, folders } from "./folders.ts";
 
@@ -107,15 +107,31 @@ describe("a folder of saved outputs", () => {
   test("`date` among them tells when they were collected", async () => {
     const dmesg = { "dmesg_-T.txt": "[Fri Nov 20 14:12:01 2026] x\n" };
     expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 14:12:31 UTC 2026\n" })).startedAt).toBe("2026-11-20T14:12:31.000Z");
-    expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 15:12:31 CET 2026\n" })).startedAt).toBeUndefined();
+    expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 15:12:31 CET 2026\n" })).startedAt).toBe("2026-11-20T14:12:31.000Z");
+    expect((await read({ ...dmesg, "date.txt": "Fri Nov 20 22:12:31 CST 2026\n" })).startedAt).toBeUndefined();
     const index = "file\tnetns\trc\tseconds\tcommand\ndate.txt\t-\t0\t0.001\tdate -u\ndmesg_-T.txt\t-\t0\t0.002\tdmesg -T\n";
     expect((await read({ ...dmesg, "INDEX.tsv": index, "date.txt": "Fri Nov 20 14:12:31 UTC 2026\n" })).startedAt).toBe("2026-11-20T14:12:31.000Z");
   });
 
-  test("files that were packed one by one are unpacked, and what is damaged tells nothing", async () => {
+  test("files that were packed one by one are unpacked; one that is damaged is told, and is no answer; of one that was cut there is the beginning", async () => {
     const route = "default via 10.0.0.1 dev eth0\n";
-    const files = { "ip_route.txt.gz": gzipSync(route), "ip_rule.txt.gz": Buffer.from("no gzip"), "ip_neigh.txt": "10.0.0.1 dev eth0 FAILED\n" };
-    expect((await read(files)).outputs.map(({ command, text }) => [command, text])).toContainEqual(["ip route", route]);
+    // too varied to become small, so that half of it is on its way
+    const rules = Array.from({ length: 20_000 }, (_, i) => `-A FORWARD -s 10.${i % 251}.${(i * 7919) % 256}.${(i * 104_729) % 256}/32 -j ACCEPT\n`).join("");
+    const whole = gzipSync(rules);
+    const files = {
+      "ip_route.txt.gz": gzipSync(route),
+      "ip_rule.txt.gz": Buffer.from("no gzip"),
+      "iptables_-S.txt.gz": whole.subarray(0, whole.length / 2),
+      "ip_neigh.txt": "10.0.0.1 dev eth0 FAILED\n",
+    };
+    const { outputs, notCollected } = await read(files);
+    expect(outputs.map(({ command }) => command)).toEqual(["ip neigh", "ip route", "iptables -S"]);
+    expect(outputs.find(({ command }) => command === "ip route")).toMatchObject({ text: route, truncated: false });
+    const cut = outputs.find(({ command }) => command === "iptables -S");
+    expect(cut?.truncated).toBe(true);
+    expect(rules.startsWith(cut?.text.split("\n", 2)[0] ?? "none")).toBe(true);
+    expect(missingFiles({ notCollected })).toEqual(["it could not be unpacked: ip_rule.txt.gz was left out"]);
+    await expect(read({ "ip_rule.txt.gz": Buffer.from("no gzip") })).rejects.toThrow("it could not be unpacked: ip_rule.txt.gz was left out");
   });
 
   test("files without an extension are read where their names are commands", async () => {

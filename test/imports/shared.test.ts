@@ -105,3 +105,51 @@ test("pasted text is a capture, or a sentence", () => {
   ]);
   expect(() => text("hello\nthere")).toThrow(/^the message: netcheck found no output/);
 });
+
+test("outputs that were saved in a file each are one node's; anything else is read by itself", async () => {
+  const contents: Record<string, string> = {
+    "iptables-save.txt": "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n",
+    "ip_route.txt": "default via 10.0.0.1 dev eth0\n",
+    "ip_addr.txt": "no addresses\n",
+    "ss_-s.txt.gz": "no archive",
+  };
+  const { groups, together } = sharedImporter({
+    directory: join(directory, "incoming"),
+    fetch: ({ name }, path) => {
+      const content = contents[name];
+      if (content === undefined) return Promise.reject(new Error("Slack does not have it any more"));
+      writeFileSync(path, content);
+      return Promise.resolve(known);
+    },
+  });
+  const named = (...names: string[]) => names.map((name) => ({ name }));
+  const of = (...names: string[]) => groups(named(...names)).map((group) => group.map(({ name }) => name));
+  expect(of("node1.txt", "iptables-save.txt", "x.tgz", "ip_route.txt")).toEqual([["node1.txt"], ["iptables-save.txt", "ip_route.txt"], ["x.tgz"]]);
+  // alone, of two nodes, packed, a picture
+  expect(of("ip_route.txt", "notes.md")).toEqual([["ip_route.txt"], ["notes.md"]]);
+  expect(of("ip_route.txt", "ip_route.txt", "ip_addr.txt")).toEqual([["ip_route.txt"], ["ip_route.txt"], ["ip_addr.txt"]]);
+  expect(of("iptables-save.tgz", "ip_route.png")).toEqual([["iptables-save.tgz"], ["ip_route.png"]]);
+
+  const { captures, fetched, unread } = await together(named("iptables-save.txt", "ip_route.txt", "ip_neigh.txt", "ss_-s.txt.gz"));
+  expect(captures).toMatchObject([
+    {
+      target: "pasted",
+      outputs: [
+        { command: "ip route", file: "ip_route.txt" },
+        { command: "iptables-save", file: "iptables-save.txt" },
+      ],
+    },
+  ]);
+  expect(fetched.map(({ name }) => name)).toEqual(["iptables-save.txt", "ip_route.txt", "ss_-s.txt.gz"]);
+  expect(unread).toEqual([
+    { name: "ip_neigh.txt", reason: "Slack does not have it any more" },
+    { name: "ss_-s.txt.gz", reason: "netcheck found no output of a command that it knows in it" },
+  ]);
+  expect(left()).toEqual([]);
+});
+
+test("a file alone is named after its command as well as among others", async () => {
+  expect((await importer("10.0.0.7 dev eth0 lladdr 02:00:00:00:00:07 REACHABLE\n").read("ip_neigh.txt")).captures).toMatchObject([
+    { target: "pasted", outputs: [{ command: "ip neigh", file: "ip_neigh.txt" }] },
+  ]);
+});
