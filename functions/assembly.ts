@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { pagersOut } from "./pager/out/pagers.ts";
 import { personByEmail } from "./slack/by-email.ts";
 import { type ChatOptions, slackChat } from "./slack/chat.ts";
+import { membersOf } from "./slack/members.ts";
 import type { Config } from "./triage/config.ts";
 import type { Ports, Transport } from "./triage/ports.ts";
 import { configuredTargets } from "./triage/targets.ts";
@@ -33,7 +34,7 @@ export function assembly({ config, transports, unavailable, secret, ...chat }: A
     },
     chat: slackChat(chat),
     pagers: pagersOut({ settings: async () => (await config()).pagers, secret, personOf: personByEmail(client) }),
-    members: async (group) => (await client.usergroups.users.list({ usergroup: group })).users ?? [],
+    members: membersOf(client),
     config,
     now: () => new Date(),
     random: (digits) =>

@@ -16,10 +16,13 @@ const { program } = await import("./cli/program.ts");
 guard(process.stdout);
 guard(process.stderr);
 
-// whoever reads may have seen enough (| head)
+// whoever reads may have seen enough (| head); to whom nothing can be told any more nothing is
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit();
+});
+process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
 });
 
 await (await program(process.argv[2])).parseAsync(process.argv);

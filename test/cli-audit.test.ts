@@ -163,6 +163,11 @@ describe("export and verify", () => {
     expect((await audit("verify", "empty")).stderr).toMatch(/^netcheck: empty: there is neither a store\.sqlite nor an archived event in it/);
   });
 
+  test("a file without a line: an export that came to nothing is no whole trail", async () => {
+    const { code, stdout, stderr } = await audit("verify", file("nothing.jsonl", []));
+    expect([code, stdout, stderr]).toEqual([1, "", expect.stringMatching(/^netcheck: nothing\.jsonl: it is empty, and an export ends with a line/) as string]);
+  });
+
   test("two exports that went different ways: forked, from which event on", async () => {
     await inData("export", "-o", "one.jsonl");
     const other = file(

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import { loadCatalogue } from "../functions/rules/load.ts";
 import { ssmDocument } from "../functions/transports/ssm-document.ts";
 import { DEFAULTS, manifest } from "../infra/k8s/manifest.ts";
 import { type DoctorAws, goodTable, startDoctorAws } from "./emulators/doctor-aws.ts";
+import { listen } from "./emulators/http.ts";
 import { type AdmissionEmulator, AUTHORITY, startAdmission } from "./emulators/kubernetes-admission.ts";
 import { type SlackApp, startSlackApp } from "./emulators/slack-app.ts";
 import { type SsmEmulator, startSsm } from "./emulators/ssm.ts";
@@ -172,6 +173,35 @@ describe("configuration", () => {
     const findings = new Findings();
     await examine(findings, { tag: "a=b" }, { environment: { SLACK_API_URL: slack.url }, catalogue, slackManifest });
     expect(findings.checks[0]?.state).toBe("problem");
+  });
+
+  test.each([
+    ["ParameterNotFound", "problem", "--parameter"],
+    ["AccessDeniedException", "unknown", ""],
+  ])("Parameter Store says %s: only a parameter that is not there is a problem of the deployment's", async (type, state, todo) => {
+    write();
+    const parameters = await listen((_request, _body, response) => void response.writeHead(400).end(JSON.stringify({ __type: type, message: "no" })));
+    vi.stubEnv("AWS_ENDPOINT_URL_SSM", parameters.url);
+    const findings = new Findings();
+    await examine(findings, { parameter: "/netcheck/config", tag: "a=b" }, { environment: { SLACK_API_URL: slack.url }, catalogue, slackManifest });
+    await parameters.close();
+    expect(findings.checks[0]).toMatchObject({ state, detail: expect.stringContaining(type) as string });
+    expect(findings.checks[0]?.todo ?? "").toContain(todo);
+  });
+
+  test("a rule that does not load is one problem, and everything else is looked at", async () => {
+    cpSync(`${root}runbooks/netcheck`, join(folder, "runbooks/netcheck"), { recursive: true });
+    for (const name of ["rules/broken", "fixes"]) mkdirSync(join(folder, "runbooks", name), { recursive: true });
+    writeFileSync(join(folder, "runbooks/rules/broken/rule.yaml"), "nonsense: 1\n");
+    const config = write();
+    const { code, stdout } = await runCli(["doctor", "--config", config, "--json"], folder, {
+      NETCHECK_RUNBOOKS: join(folder, "runbooks"),
+      SLACK_API_URL: slack.url,
+      SLACK_BOT_TOKEN: slack.botToken,
+    });
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    expect([code, found(checks, "rules and fixes").state, found(checks, "bot token").state]).toEqual([1, "problem", "ok"]);
+    expect(found(checks, "rules and fixes").detail).toContain("broken/rule.yaml");
   });
 });
 

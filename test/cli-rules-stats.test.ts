@@ -59,6 +59,10 @@ test("nobody voted: said so; no trail: an error with what to do", async () => {
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining("there is no such file or folder. Name local mode's data")]);
   mkdirSync(join(scratch, "empty"));
   await expect(ruleStats(join(scratch, "empty"))).rejects.toThrow("there is no audit trail");
+  for (const text of ["", "Dear colleagues,\n", '{"type":"feedback"}\n']) {
+    writeFileSync(join(scratch, "letter.txt"), text);
+    await expect(ruleStats(join(scratch, "letter.txt")), text).rejects.toThrow(/letter\.txt: it is no file of netcheck audit export/);
+  }
 }, 60_000);
 
 describe("other forms of the same trail", () => {

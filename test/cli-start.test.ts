@@ -1,7 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, inject, test, vi } from "vitest";
 import { start } from "../functions/cli/start.ts";
 import { EngineLockedError } from "../functions/local/engine.ts";
 import type { startLocal } from "../functions/local/main.ts";
@@ -25,6 +27,27 @@ test("--once takes any free port: where there is none, no port is blamed, and no
   await expect(start({ once: "/netcheck node1", port: 3000, directory }, serve)).rejects.toThrow(/^this machine has no free local port/);
   expect(readdirSync(directory)).toEqual([]);
 });
+
+test.each(["stdout", "stderr"] as const)(
+  "--once, and nobody reads its %s (any more: | head): it ends well, and nothing is left behind",
+  async (stream) => {
+    const child = spawn(process.execPath, [inject("cli"), "start", "--once", "/netcheck node2", "--directory", directory], { stdio: "pipe" });
+    child[stream].destroy();
+    child.stdout.resume();
+    child.stderr.resume();
+    const [code] = (await once(child, "close")) as [number];
+    expect([code, readdirSync(directory)]).toEqual([0, []]);
+  },
+  60_000,
+);
+
+test("--once, and somebody stops it: nothing is left behind", async () => {
+  const child = spawn(process.execPath, [inject("cli"), "start", "--once", "/netcheck nodes all confirm=45", "--directory", directory], { stdio: "ignore" });
+  await vi.waitFor(() => expect(readdirSync(directory)).toHaveLength(1), { timeout: 30_000 });
+  child.kill("SIGINT");
+  expect(await once(child, "close")).toEqual([130, null]);
+  expect(readdirSync(directory)).toEqual([]);
+}, 60_000);
 
 test.each(["", "hello", "node1", "/other node1"])("--once %j: what it takes is said, and nothing is started", async (once) => {
   serve.mockClear();

@@ -147,6 +147,19 @@ describe("diagnose", () => {
     expect(ran.code).toBe(1);
   });
 
+  test("a file that cannot be read, and a folder: the others are diagnosed, and it is told what is wrong with each", async () => {
+    const folder = join(scratch, "nothing in it");
+    mkdirSync(folder, { recursive: true });
+    // root may read any file: this one fails for everybody, with an error of the disk
+    const ran = await netcheck(["diagnose", "/proc/self/mem", folder, HEALTHY, "--json"]);
+    expect([ran.code, diagnosesIn(ran).map(({ capture }) => capture)]).toEqual([1, [HEALTHY]]);
+    expect(ran.stderr.split("\n")).toEqual([
+      expect.stringMatching(/^netcheck: \/proc\/self\/mem: could not read it: EIO/) as string,
+      expect.stringContaining("nothing in it: it is not a capture") as string,
+      "",
+    ]);
+  });
+
   test("a file that is named and not there: the others are diagnosed, and it is told which one is missing", async () => {
     const path = handMade("lossy-host", { "iptables-save -c": SAVED, "ip rule": "0:\tfrom all lookup local\n" });
     rmSync(join(path, "1.txt"));

@@ -2,6 +2,7 @@ import { GetObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { GetParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { parse } from "yaml";
 import { z } from "zod";
+import { isOutage } from "../store/outage.ts";
 import { Config } from "../triage/config.ts";
 
 /** Milliseconds for which a configuration is believed: a changed policy counts almost at once, and a triage does not use up Parameter Store's 40 reads a second. */
@@ -10,9 +11,16 @@ const MAX_AGE_MS = 2000;
 const MAX_BYTES = 1024 * 1024;
 const S3_URL = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/([\w!./-]{1,1024})$/;
 
+/** Nobody knows what the configuration says: AWS did not give it. */
+export class ConfigUnread extends Error {
+  override readonly name = "ConfigUnread";
+  /** Asking again later may help. */
+  readonly retryable = isOutage(this.cause);
+}
+
 /**
  * `netcheck.yaml` from Parameter Store. A parameter holds 8 KB at most, so that its value may also be `s3://bucket/key`.
- * The function throws, with a sentence for people, if it cannot be read or is wrong: no triage runs on half a policy.
+ * The function throws, with a sentence for people, if it cannot be read ({@link ConfigUnread}) or is wrong: no triage runs on half a policy.
  */
 export function configSource(parameter: string, now: () => number): () => Promise<Config> {
   const requestHandler = { connectionTimeout: 2000, requestTimeout: 5000, throwOnRequestTimeout: true };
@@ -34,7 +42,7 @@ export function configSource(parameter: string, now: () => number): () => Promis
       return (await Body?.transformToString()) ?? "";
     } catch (cause) {
       const { name, message } = cause as Error;
-      throw new Error(`the configuration ${parameter} could not be read: ${name}: ${message}`, { cause });
+      throw new ConfigUnread(`the configuration ${parameter} could not be read: ${name}: ${message}`, { cause });
     }
   }
 }

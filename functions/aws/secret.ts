@@ -38,7 +38,10 @@ export class SecretReader<Field extends string> {
     this.#options = options;
   }
 
-  /** @param doubtful the value in memory did not fit: read it again unless that was done just now. @throws with a sentence that says what to do */
+  /**
+   * @param doubtful the value in memory did not fit: read it again unless that was done just now
+   * @throws with a sentence that says what to do; `retryable` says whether waiting may help
+   */
   async read(doubtful = false): Promise<Readonly<Record<Field, string>>> {
     const age = this.#held === undefined ? Number.POSITIVE_INFINITY : (this.#options.now() - this.#held.at) / 1000;
     if (this.#held !== undefined && age < (doubtful ? RENEW_SECONDS : MAX_AGE_SECONDS)) return this.#held.secret;
@@ -55,14 +58,13 @@ export class SecretReader<Field extends string> {
     const signed = sign({ service: "secretsmanager", region, method: "POST", host: url.host, path: "/", headers, body }, keys(credentials()));
     const what = `aws: could not read the secret ${arn}`;
     const { status, text } = await post(url, signed.headers as Record<string, string>, body).catch((cause: Error) => {
-      throw new Error(`${what}: ${cause.message}`, { cause });
+      throw Object.assign(new Error(`${what}: ${cause.message}`, { cause }), { retryable: true });
     });
     const answer = parseJson(text) as { SecretString?: string; __type?: string; message?: string; Message?: string };
     if (status === 200 && typeof answer.SecretString === "string") return answer.SecretString;
     const type = answer.__type?.split("#").at(-1) ?? `status ${status}`;
-    throw new Error(
-      `${what}: ${type}: ${answer.message ?? answer.Message ?? "no reason was given"}. May the function's role read it, and is it in that account?`,
-    );
+    const why = `${type}: ${answer.message ?? answer.Message ?? "no reason was given"}. May the function's role read it, and is it in that account?`;
+    throw Object.assign(new Error(`${what}: ${why}`), { retryable: status >= 500 || type === "ThrottlingException" });
   }
 }
 

@@ -19,7 +19,7 @@ export interface HeadsLine {
   readonly after: readonly Head[];
   readonly heads: readonly Head[];
 }
-const HEADS = "netcheck.audit-heads/1";
+export const HEADS = "netcheck.audit-heads/1";
 
 /** A trail that was read to its end, and what it says of itself. */
 export interface ReadTrail {
@@ -125,6 +125,8 @@ async function readExport(file: string, anchors: readonly Head[]): Promise<ReadT
     else trail.add(read);
   }
   if (foreign > 0 && own === 0) throw new CommandError(`${file}: none of its lines is JSON, so it is no file of netcheck audit export`);
+  if (own === 0)
+    throw new CommandError(`${file}: it is empty, and an export ends with a line of ends at least: export once more, and look whether it ends well`);
   trail ??= new Trail({ anchors });
   findings.push(...trail.end({ heads: ends?.heads.map(plainHead), after: ends?.after.map(plainHead) ?? [] }));
   const whole = ends === undefined && anchors.length === 0;

@@ -34,7 +34,8 @@ export class Findings {
     try {
       finding = await run();
     } catch (error) {
-      finding = unknown(errorWords(error as Error), remedyOf(error as Error));
+      const { cause } = error as Error;
+      finding = unknown(errorWords(error as Error), remedyOf(error as Error) ?? (cause instanceof Error ? remedyOf(cause) : undefined));
     }
     const found = { area, check, ...finding };
     this.checks.push(found);

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { GetSecretValueCommand, SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
-import { configSource, readConfig } from "../aws/config-source.ts";
+import { ConfigUnread, configSource, readConfig } from "../aws/config-source.ts";
 import type { Catalogue } from "../rules/load.ts";
 import type { Config } from "../triage/config.ts";
 import { allScripts } from "./all-scripts.ts";
-import { type Findings, ok, problem } from "./doctor-findings.ts";
+import { type Finding, type Findings, ok, problem } from "./doctor-findings.ts";
 import type { OptInTag } from "./doctor-ssm.ts";
 import { UsageError } from "./errors.ts";
 
@@ -48,6 +48,7 @@ export async function examine(findings: Findings, options: DoctorOptions, surrou
   const deployment = deploymentOf(options, environment);
   const scripts = allScripts(catalogue);
   const config = await configuration(findings, options.config, deployment.parameter, catalogue);
+  await findings.look("Configuration", "rules and fixes", () => whatLoads(catalogue));
   const slack = await slackSecret(findings, deployment.slackSecret, environment);
   const { examineSlack, manifestScopes } = await import("./doctor-slack.ts");
   const access = {
@@ -112,6 +113,13 @@ function outputsOf(file: string, stack: string): Readonly<Record<string, string>
   return found;
 }
 
+/** Each file that does not load is left out by itself: the functions run without it. */
+function whatLoads({ rules, fixes, broken }: Catalogue): Finding {
+  const wrong = [...broken.rules.values(), ...broken.fixes.values()].map((message) => message.split("\n")[0] ?? "");
+  if (wrong.length === 0) return ok(`${rules.size} rules and ${fixes.size} fixes load`);
+  return problem(`left out, because they do not load: ${wrong.join("; ")}`, "Correct them and deploy again: what they are about is inconclusive on every node");
+}
+
 async function configuration(findings: Findings, file: string | undefined, parameter: string | undefined, catalogue: Catalogue): Promise<Config | undefined> {
   let config: Config | undefined;
   await findings.look("Configuration", file ?? parameter ?? "netcheck.yaml", async () => {
@@ -120,6 +128,10 @@ async function configuration(findings: Findings, file: string | undefined, param
     try {
       config = file === undefined ? await configSource(parameter as string, Date.now)() : readConfig(readFileSync(file, "utf8"), file);
     } catch (error) {
+      if (error instanceof ConfigUnread) {
+        if ((error.cause as Error).name === "ParameterNotFound") return problem(error.message, "Name the deployment's parameter with --parameter, or deploy");
+        throw error;
+      }
       const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
       return problem(
         (error as Error).message,

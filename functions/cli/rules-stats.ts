@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { ARCHIVED } from "../store/archive-layout.ts";
 import { type Precision, precisionsIn } from "../triage/votes.ts";
-import { openStore } from "./audit-source.ts";
+import { HEADS, openStore } from "./audit-source.ts";
 import { CommandError } from "./errors.ts";
 
 /**
@@ -24,11 +24,15 @@ export async function ruleStats(path: string): Promise<readonly Precision[]> {
   }
 }
 
-/** Only lines about votes are kept: a trail may be long. */
+/** Only lines about votes are kept: a trail may be long. @throws CommandError if no line is of a trail */
 async function linesOf(file: string): Promise<readonly unknown[]> {
   const events: unknown[] = [];
-  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Number.POSITIVE_INFINITY }))
+  let ours = false;
+  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Number.POSITIVE_INFINITY })) {
+    ours ||= line.includes('"globalSequence"') || line.includes(HEADS);
     if (line.includes('"feedback"')) events.push(parsed(line));
+  }
+  if (!ours) throw new CommandError(`${file}: it is no file of netcheck audit export: no line of it is an event. Name one, or local mode's data`);
   return events;
 }
 

@@ -39,6 +39,11 @@ export async function start(
   const forget = (): void => {
     if (once !== undefined) rmSync(directory, { recursive: true, force: true });
   };
+  if (once !== undefined) {
+    // also where nobody reads the end of the thread any more (| head), or somebody stops it: both end the process
+    process.once("exit", forget);
+    process.once("SIGINT", () => process.exit(130)).once("SIGTERM", () => process.exit(143));
+  }
   const local = await serve({
     directory,
     fresh: once !== undefined || options.fresh === true,

@@ -23,6 +23,8 @@ const NOT_HERE = new Set(["not_in_channel", "channel_not_found", "is_archived", 
 const PERSON = /^[UW][A-Z0-9_]+$/;
 /** Slack gives three seconds for a modal, and takes a trigger once: a repeated step comes too late, too. */
 const LATE = new Set(["expired_trigger_id", "exchanged_trigger_id"]);
+/** Of a thread in which a message is looked for: four thousand replies. */
+const MOST_PAGES = 20;
 const WORDS: Record<string, string> = {
   not_in_channel: "netcheck is not in this channel: invite it with /invite @netcheck",
   channel_not_found:
@@ -37,17 +39,22 @@ const WORDS: Record<string, string> = {
  * remembering it is found again instead of posted twice; a file is found by its name.
  */
 export function slackChat({ client, store, render, draw, log, pace = unpaced }: ChatOptions): Chat {
-  async function find(place: Place, isIt: (message: Posted) => boolean): Promise<MessageRef | undefined> {
-    const { channel, thread } = place;
-    const reading =
-      thread === undefined
-        ? client.conversations.history({ channel, include_all_metadata: true, limit: 100 })
-        : client.conversations.replies({ channel, ts: thread, include_all_metadata: true, limit: 200 });
-    const page = await reading.catch((error: unknown) => {
-      throw explain(error, "look for an earlier message", channel);
-    });
-    const hit = page.messages?.find(isIt);
-    return hit?.ts === undefined ? undefined : { channel: place.channel, ts: hit.ts };
+  async function find({ channel, thread }: Place, isIt: (message: Posted) => boolean): Promise<MessageRef | undefined> {
+    let cursor: string | undefined;
+    for (let pages = 1; pages <= MOST_PAGES; pages += 1) {
+      const about = { channel, include_all_metadata: true, ...(cursor === undefined ? {} : { cursor }) };
+      const reading =
+        thread === undefined ? client.conversations.history({ ...about, limit: 100 }) : client.conversations.replies({ ...about, ts: thread, limit: 200 });
+      const page = await reading.catch((error: unknown) => {
+        throw explain(error, "look for an earlier message", channel);
+      });
+      const ts = page.messages?.find(isIt)?.ts;
+      if (ts !== undefined) return { channel, ts };
+      cursor = page.response_metadata?.next_cursor || undefined;
+      // a channel begins with its newest message, a thread with its oldest
+      if (thread === undefined || cursor === undefined) return undefined;
+    }
+    return undefined;
   }
 
   /** Runs `post` once per key; `isIt` knows what it posted. */

@@ -14,6 +14,7 @@ import {
 import { canonical, chain } from "../triage/audit.ts";
 import type { AuditDraft, AuditEvent, Incident, MessageRef, Proposal, ProposalState, Reserved } from "../triage/ports.ts";
 import { checkDocument } from "./document.ts";
+import { isOutage } from "./outage.ts";
 import { type Place, take } from "./places.ts";
 import type { AuditedStore, Head } from "./verify.ts";
 
@@ -452,25 +453,12 @@ function lostRace(error: unknown): boolean {
   return codes.length > 0 && codes.every((code) => races.has(code));
 }
 
-/** Errors of a client that has got no answer. */
-const UNANSWERED = new Set(["TimeoutError", "RequestTimeout", "NetworkingError", "ECONNRESET", "ECONNREFUSED", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"]);
-
 /**
  * Passes an error on, and says with `retryable` that an outage may pass, so that the step is tried again later, however long the SDK has tried: what is lost otherwise is the release of a
  * lock, or what became of a fix.
  */
 function passing(error: unknown): never {
-  if (!(error instanceof Error)) throw error;
-  const { name, code, $retryable, $metadata } = error as Error & { code?: string; $retryable?: object; $metadata?: { httpStatusCode?: number } };
-  const status = $metadata?.httpStatusCode ?? 0;
-  const passes =
-    $retryable !== undefined ||
-    status >= 500 ||
-    status === 429 ||
-    /Throttl|ThroughputExceeded|LimitExceeded|SlowDown/.test(name) ||
-    UNANSWERED.has(name) ||
-    UNANSWERED.has(code ?? "");
-  throw passes ? Object.assign(error, { retryable: true }) : error;
+  throw isOutage(error) ? Object.assign(error as Error, { retryable: true }) : error;
 }
 
 /** A random pause up to `ms`: racers that wait equally long meet again. */

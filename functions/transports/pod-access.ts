@@ -59,7 +59,8 @@ function bearer(endpoint: string, ca: string | undefined, token: () => Promise<s
       try {
         value = (await token()).trim();
       } catch (cause) {
-        throw new TransportError(`debug-pod: could not get a token for ${url.host}: ${(cause as Error).message}`, { retryable: false, cause });
+        const { message, retryable = false } = cause as Error & { retryable?: boolean };
+        throw new TransportError(`debug-pod: could not get a token for ${url.host}: ${message}`, { retryable, cause });
       }
       return { endpoint: url, options: { headers: { Authorization: `Bearer ${value}` }, ...(ca === undefined ? {} : { ca }) } };
     },

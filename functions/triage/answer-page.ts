@@ -7,7 +7,7 @@ import { withoutMuted } from "./muted.ts";
 import { noteMessage } from "./note.ts";
 import { alertsOf, type PagedAlert } from "./paged.ts";
 import { oneLine } from "./plain-text.ts";
-import { type Incident, type OnCallSource, PAGE_MARK, type PageAnswer, type Place, type Ports } from "./ports.ts";
+import { type Incident, type Message, type OnCallSource, PAGE_MARK, type PageAnswer, type Place, type Ports } from "./ports.ts";
 
 /** Lines of evidence in a note, and characters of each: the rest is in the thread. */
 const LINES = 6;
@@ -73,32 +73,30 @@ export async function answerPage(context: Context, { incident: id, stage, only }
   return { outcome: failed.length > 0 ? "failed" : left > 0 ? "noted" : "nothing-to-note" };
 }
 
-/** Who is on call is named once in a thread, where the route of an alert says so. */
+/** Who is on call is named once in a thread, where the route of an alert says so; or why that is not known. */
 async function nameOnCall({ durable, ports }: Context, id: string, alerts: readonly PagedAlert[], place: Place): Promise<void> {
   const source = alerts.find(({ onCall }) => onCall !== undefined)?.onCall;
   if (source === undefined) return;
+  const tell = async (message: Message): Promise<null> => {
+    await ports.chat.post(`on-call/${place.channel}/${place.thread ?? id}`, place, message);
+    return null;
+  };
   await durable
-    .step("on-call", async () => {
-      const message = await onCallMessage(ports, source);
-      await ports.chat.post(`on-call/${place.channel}/${place.thread ?? id}`, place, message);
-      return null;
-    })
+    .step("on-call", async () => tell(await onCallMessage(ports, source)))
+    .catch((error: unknown) =>
+      durable.step("on-call-unknown", () => tell(noteMessage("grey_question", `Who is on call could not be looked up: ${(error as Error).message}.`))),
+    )
     .catch((error: unknown) => ports.log("warn", "who is on call could not be told", { incident: id, problem: (error as Error).message }));
 }
 
 /** Who is on call, as a mention where the chat knows the person. */
-async function onCallMessage(ports: Ports, source: OnCallSource) {
-  try {
-    const found = await ports.pagers?.onCall(source);
-    if (found === undefined) return noteMessage("grey_question", `Nobody is on call now by ${source.by} schedule ${source.schedule}.`);
-    return {
-      template: "on-call",
-      data: { people: found.actor === undefined ? [] : [found.actor.id], name: oneLine(found.name, 100), known: found.actor !== undefined },
-    };
-  } catch (error) {
-    if ((error as { retryable?: boolean }).retryable === true) throw error;
-    return noteMessage("grey_question", `Who is on call could not be looked up: ${(error as Error).message}.`);
-  }
+async function onCallMessage(ports: Ports, source: OnCallSource): Promise<Message> {
+  const found = await ports.pagers?.onCall(source);
+  if (found === undefined) return noteMessage("grey_question", `Nobody is on call now by ${source.by} schedule ${source.schedule}.`);
+  return {
+    template: "on-call",
+    data: { people: found.actor === undefined ? [] : [found.actor.id], name: oneLine(found.name, 100), known: found.actor !== undefined },
+  };
 }
 
 const VERDICTS: Readonly<Record<Diagnosis["verdict"], string>> = {

@@ -119,7 +119,8 @@ const MOST_ASKED = 5;
 /** Targets that a message names, each once. `problem`: why not all of them can be told. */
 async function namedIn(ports: Pick<Ports, "targets">, text: string): Promise<{ readonly found: readonly Target[]; readonly problem?: string }> {
   const words = wordsOf(text);
-  const { called, problem } = await ports.targets.all();
+  const { called, problem: unlisted } = await ports.targets.all();
+  const problems = unlisted === undefined ? [] : [unlisted];
   const found = new Map<string, Target>();
   const byName = Map.groupBy(
     called.flatMap(({ target, names: known }: Called) => known.map((name) => ({ name, target }))),
@@ -127,10 +128,14 @@ async function namedIn(ports: Pick<Ports, "targets">, text: string): Promise<{ r
   );
   for (const word of words) for (const { target } of byName.get(word) ?? []) found.set(nameOf(target), target);
   for (const word of words.filter((one) => ADDRESS.test(one) && !byName.has(one)).slice(0, MOST_ASKED)) {
-    const resolution = await ports.targets.resolve(word).catch(() => undefined);
-    if (resolution?.kind === "found") found.set(nameOf(resolution.target), resolution.target);
+    try {
+      const resolution = await ports.targets.resolve(word);
+      if (resolution.kind === "found") found.set(nameOf(resolution.target), resolution.target);
+    } catch (error) {
+      problems.push((error as Error).message);
+    }
   }
-  return { found: [...found.values()], ...(problem === undefined ? {} : { problem }) };
+  return { found: [...found.values()], ...(problems.length === 0 ? {} : { problem: [...new Set(problems)].join("; ") }) };
 }
 
 /** In lower case, without the punctuation behind them; of `host:9100` and of a web address also the host. */

@@ -61,10 +61,19 @@ export async function clear(context: Context, proposal: Proposal, wanted: readon
 async function approvalProblem({ ports, catalogue }: Context, proposal: Proposal): Promise<string> {
   const config = await ports.config();
   const subject = subjectOf(proposal, fixOf(catalogue, proposal));
-  const members = (group: string) => ports.members(group);
+  let untold = false;
+  const members = async (group: string) => {
+    try {
+      return await ports.members(group);
+    } catch (error) {
+      untold = true;
+      throw error;
+    }
+  };
+  const refusal = (why: string): string => `${untold ? "whether the policy still allows it is not known" : "the policy no longer allows it"}: ${why}`;
   const at = ports.now();
   const allowed = await terms(config, subject, members, at);
-  if (!allowed.ok) return `the policy no longer allows it: ${allowed.reason}`;
+  if (!allowed.ok) return refusal(allowed.reason);
   const standing = [];
   let needed = allowed.approvalsNeeded;
   let why = "";
@@ -80,7 +89,7 @@ async function approvalProblem({ ports, catalogue }: Context, proposal: Proposal
       needed = Math.max(needed, ruling.approvalsNeeded);
     }
   }
-  return enough(standing, needed) ? "" : `the policy no longer allows it: an approval does not count any more${why}`;
+  return enough(standing, needed) ? "" : refusal(`an approval does not count any more${why}`);
 }
 
 /**

@@ -18,21 +18,24 @@ const MOST_MUTES = 1000;
 /** Names of one statement that are shown. */
 const NAMES = 6;
 
-/** Somebody opened the Home tab: it is drawn for that person. */
+/** Somebody opened the Home tab: it is drawn for that person. What keeps it from being drawn is told there. */
 export async function home({ durable, ports, catalogue }: Context, { requester }: HomeRequest): Promise<TriageResult> {
-  await durable.step("home", async () => {
-    await ports.store.change(HOME, requester.id, () => ({ at: ports.now().toISOString() }));
-    try {
+  try {
+    await durable.step("home", async () => {
+      await ports.store.change(HOME, requester.id, () => ({ at: ports.now().toISOString() }));
       await ports.chat.home(requester, await homeMessage({ ports, catalogue }, requester));
-    } catch (error) {
-      if ((error as { retryable?: boolean }).retryable === true) throw error;
-      const problem = (error as Error).message;
-      ports.log("error", "a Home tab could not be drawn", { actor: requester.id, problem });
+      return null;
+    });
+    return { outcome: "shown" };
+  } catch (error) {
+    const problem = (error as Error).message;
+    ports.log("error", "a Home tab could not be drawn", { actor: requester.id, problem });
+    await durable.step("home-failed", async () => {
       await ports.chat.home(requester, { template: "home-failed", data: { problem } });
-    }
-    return null;
-  });
-  return { outcome: "shown" };
+      return null;
+    });
+    return { outcome: "failed" };
+  }
 }
 
 /** After a decision of a person: the own Home tab, if there is one, as it is now. It is only a view, so a failure is no more than a line in the log. */

@@ -17,8 +17,9 @@ export interface Storm {
   readonly id: string;
   readonly channel: string;
   readonly openedAt: string;
-  /** The delivery that posts the message; "" if it could not. */
+  /** The delivery that posts the message, and since when it is the one; "" if it could not. */
   readonly opener: string;
+  readonly openerAt: string;
   readonly root?: MessageRef;
   /** Short hash of an alert → its status: "f", "a", "r". At most a thousand. */
   readonly alerts: Readonly<Record<string, string>>;
@@ -94,6 +95,7 @@ export async function joinStorm(
       channel,
       openedAt,
       opener: delivery,
+      openerAt: at,
       alerts: {},
       shown: [],
       nodes: {},
@@ -103,13 +105,15 @@ export async function joinStorm(
       changed: 0,
     };
     const more = left > 0 && Object.keys(old.left).length < MAX_DELIVERIES ? { [delivery]: left } : {};
-    return { ...withAlerts(old, alerts), opener: isAbandoned(old, now) ? delivery : old.opener, left: { ...old.left, ...more } };
+    // one at a time: two that post at the same moment would be two messages
+    const taken = isAbandoned(old, now) ? { opener: delivery, openerAt: at } : {};
+    return { ...withAlerts(old, alerts), ...taken, left: { ...old.left, ...more } };
   }) as Promise<Storm>;
 }
 
 /** True if whoever was to post the message has given up, or is silent for too long. */
-export const isAbandoned = ({ root, opener, openedAt }: Storm, now: Date): boolean =>
-  root === undefined && (opener === "" || now.getTime() - Date.parse(openedAt) >= OPENER_MS);
+export const isAbandoned = ({ root, opener, openerAt }: Storm, now: Date): boolean =>
+  root === undefined && (opener === "" || now.getTime() - Date.parse(openerAt) >= OPENER_MS);
 
 /** A delivery could not post the message of a channel's window: the next one is to try. */
 export async function giveUp(ports: Pick<Ports, "store">, channel: string, delivery: string): Promise<void> {

@@ -65,12 +65,16 @@ function bare(value: string): string {
   return bracketed ?? /^([^:]+):\d{1,5}$/.exec(host)?.[1] ?? host;
 }
 
-/** What a name means: a node; or why not, for people. Never throws: a list that could not be had is said. */
+/**
+ * What a name means: a node; or why not, for people. A list that could not be had is said, and `unasked` is true.
+ * @param patient throws what may pass (`retryable`) instead, to be asked again
+ */
 export async function nodeOf(
   { targets }: Pick<Ports, "targets">,
   name: string,
   cluster: string | undefined,
-): Promise<{ readonly target: Target } | { readonly problem: string }> {
+  patient = false,
+): Promise<{ readonly target: Target } | { readonly problem: string; readonly unasked?: true }> {
   try {
     const found = await targets.resolve(name);
     if (found.kind === "unknown") {
@@ -86,6 +90,7 @@ export async function nodeOf(
     const means = fitting.slice(0, 5).map((target) => `${target.cluster}/${target.name}`);
     return { problem: `that may be ${means.join(" or ")}; a route of netcheck.yaml can say which cluster it is` };
   } catch (error) {
-    return { problem: `it could not be looked up: ${(error as Error).message}` };
+    if (patient && (error as { retryable?: boolean }).retryable === true) throw error;
+    return { problem: `it could not be looked up: ${(error as Error).message}`, unasked: true };
   }
 }

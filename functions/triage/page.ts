@@ -182,7 +182,9 @@ async function open(
   const { durable, ports } = context;
   try {
     const { id, root } = await join(context, given, name, channel, told, first);
-    const found = await durable.step(`${name}-nodes`, () => lookUp(ports, given, told));
+    const found = await durable
+      .step(`${name}-nodes`, () => lookUp(ports, given, told, true))
+      .catch(() => durable.step(`${name}-nodes-so-far`, () => lookUp(ports, given, told, false)));
     const examined = await durable.step(`${name}-start`, () => start(ports, given, id, root, told, found));
     return { storm: id, examined };
   } catch (error) {
@@ -257,24 +259,30 @@ async function pagesOf(ports: Pick<Ports, "config">): Promise<NonNullable<Config
 interface LookedUp {
   readonly nodes: Readonly<Record<string, string>>;
   readonly problems: readonly string[];
+  /** Names of which nobody knows what they mean: the list that has them could not be had. */
+  readonly unasked: readonly string[];
 }
 const nameKey = (name: string, cluster: string | undefined): string => `${cluster ?? ""} ${name}`;
 
-async function lookUp(ports: Ports, given: Page, told: readonly Told[]): Promise<LookedUp> {
+/** @param patient what may pass is thrown, to be asked again */
+async function lookUp(ports: Ports, given: Page, told: readonly Told[], patient: boolean): Promise<LookedUp> {
   const wanted = new Map(told.flatMap(({ names, cluster }) => names.map((name) => [nameKey(name, cluster), { name, cluster }] as const)));
   const nodes: Record<string, string> = {};
   const problems = told.flatMap((one) => (one.problem === undefined ? [] : [`“${alertAt(given, one).title.slice(0, 100)}”: ${one.problem}.`]));
+  const unasked: string[] = [];
   await inChunks([...wanted].slice(0, MAX_LOOKUPS), async ([key, { name, cluster }]) => {
-    const found = await nodeOf(ports, name, cluster);
+    const found = await nodeOf(ports, name, cluster, patient);
     if ("target" in found) nodes[key] = `${found.target.cluster}/${found.target.name}`;
     else problems.push(`${name}: ${found.problem}.`);
+    if ("unasked" in found) unasked.push(key);
   });
   if (wanted.size > MAX_LOOKUPS) problems.push(`${wanted.size - MAX_LOOKUPS} more names of nodes were not looked up.`);
-  return { nodes, problems };
+  return { nodes, problems, unasked };
 }
 
 /** Has the nodes examined that this delivery brought, and puts on record which alerts each triage answers. Returns how many were started. */
-async function start(ports: Ports, given: Page, id: string, root: MessageRef, told: readonly Told[], { nodes, problems }: LookedUp): Promise<number> {
+async function start(ports: Ports, given: Page, id: string, root: MessageRef, told: readonly Told[], found: LookedUp): Promise<number> {
+  const { nodes, problems, unasked } = found;
   const config = await ports.config();
   const pages = await pagesOf(ports);
   const delivery = deliveryOf(given);
@@ -301,7 +309,10 @@ async function start(ports: Ports, given: Page, id: string, root: MessageRef, to
       if (!because.has(node)) because.set(node, alert.title);
       await linkAlert(ports, incident, { source: given.source, ...alert, ...(route?.onCall === undefined ? {} : { onCall: route.onCall }) });
     }
-    const known = await ports.store.change<KnownAlert>(ALERT, alertKey(given.source, alert.key), (stored) => placed(stored, id, root, incidents));
+    const known = await ports.store.change<KnownAlert>(ALERT, alertKey(given.source, alert.key), (stored) => {
+      const stands = placed(stored, id, root, incidents);
+      return one.names.some((name) => unasked.includes(nameKey(name, one.cluster))) ? notExamined(stands, delivery) : stands;
+    });
     if (known !== undefined && known.status !== "firing") overtaken.push(known);
     await startEscalation(ports, given, alert, route, storm, root);
   });

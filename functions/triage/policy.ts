@@ -52,7 +52,10 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/** Members of a user group, resolved afresh at each question. Throws if they cannot be told: then nobody is let in, or out of a deny, by that group. */
+/**
+ * Members of a user group, resolved afresh at each question. Throws if they cannot be told: then nobody is let in, or out of a deny, by that group. What may pass
+ * (`retryable`) is passed on instead, to be asked again.
+ */
 export type Members = (group: string) => Promise<readonly string[]>;
 
 /** What one statement says to one person at one moment, and why. */
@@ -332,9 +335,10 @@ class Groups {
     let asked = this.#known.get(group);
     if (asked === undefined) {
       // a function of its own: also what throws at once becomes a problem
-      asked = (async () => this.#members(group))().catch((error: unknown) => ({
-        problem: `the members of the user group ${group} could not be looked up (${(error as Error).message})`,
-      }));
+      asked = (async () => this.#members(group))().catch((error: unknown) => {
+        if ((error as { retryable?: boolean }).retryable === true) throw error;
+        return { problem: `the members of the user group ${group} could not be looked up (${(error as Error).message})` };
+      });
       this.#known.set(group, asked);
     }
     return asked;

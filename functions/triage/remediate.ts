@@ -73,8 +73,13 @@ async function authorize(context: Context, approved: Approved, recheck: Collecte
   if (!recheck.ok) return refuse(`the node could not be looked at again: ${recheck.reason}`);
   const proposal = await proposalOf(ports, approved.proposal);
   const { diagnosis } = await examine(ports, catalogue, recheck.key);
-  const cause = diagnosis.causes.find((item) => item.rule === proposal.rule);
-  if (cause?.fix === undefined) return refuse(`the cause (${proposal.rule}) is no longer found on the node`);
+  const { rule } = proposal;
+  const cause = diagnosis.causes.find((item) => item.rule === rule);
+  const unsure = diagnosis.unchecked.find((item) => item.rule === rule);
+  if (unsure !== undefined) return refuse(`whether the cause (${rule}) is still there could not be checked: ${unsure.reason}`);
+  if (diagnosis.symptoms.some((item) => item.rule === rule)) return refuse(`another cause explains this one (${rule}) now. Run the triage again`);
+  if (cause === undefined) return refuse(`the cause (${rule}) is no longer found on the node`);
+  if (cause.fix === undefined) return refuse(`the fix no longer fits what is found on the node: ${cause.fixProblem ?? "its rule offers none any more"}`);
   if (canonical(cause.fix.parameters) !== canonical(proposal.parameters))
     return refuse("the node has changed: the fix would now need other parameters. Run the triage again");
   return clear(context, proposal, wanted);

@@ -17,24 +17,26 @@ export async function remind(context: Context, { proposal, place, afterMinutes, 
   const { durable, ports, catalogue } = context;
   for (let number = 1, pause = afterMinutes, passed = afterMinutes; passed < lastsMinutes; number += 1, pause *= 2, passed += pause) {
     await durable.wait(`wait-${number}`, pause * 60);
-    const open = await durable.step(`remind-${number}`, () => once(number));
+    const open = await durable
+      .step(`remind-${number}`, () => once(number))
+      .catch((error: unknown) => {
+        // one that fails does not keep the next from being tried
+        ports.log("warn", "a reminder could not be posted", { proposal, number, problem: (error as Error).message });
+        return true;
+      });
     if (!open) return { outcome: "decided" };
   }
   return { outcome: "reminded" };
 
-  /** False if nobody has to decide any more. One that fails does not keep the next from being tried. */
+  /** False if nobody has to decide any more. */
   async function once(number: number): Promise<boolean> {
     const asked = await ports.store.proposal(proposal);
     if (asked?.state !== "pending" || Date.parse(asked.expiresAt) <= ports.now().getTime()) return false;
-    try {
-      const fix = fixOf(catalogue, asked);
-      const { people, anyone, needed } = await notDecided(ports, asked, fix);
-      await ports.chat.post(`${proposal}/reminder-${number}`, place, message(asked, fix.file.title, people, anyone, needed));
-      const draft = auditDraft(ports, `reminded/${proposal}/${number}`, SYSTEM, { proposal, number, people });
-      await ports.store.transition(proposal, ANY, { reminders: number }, draft);
-    } catch (error) {
-      ports.log("warn", "a reminder could not be posted", { proposal, number, problem: (error as Error).message });
-    }
+    const fix = fixOf(catalogue, asked);
+    const { people, anyone, needed } = await notDecided(ports, asked, fix);
+    await ports.chat.post(`${proposal}/reminder-${number}`, place, message(asked, fix.file.title, people, anyone, needed));
+    const draft = auditDraft(ports, `reminded/${proposal}/${number}`, SYSTEM, { proposal, number, people });
+    await ports.store.transition(proposal, ANY, { reminders: number }, draft);
     return true;
   }
 }

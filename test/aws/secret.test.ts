@@ -52,16 +52,17 @@ test("a rotated secret counts with the first request that needs it; bad signatur
 });
 
 test.each([
-  ["it may not be read", { type: "AccessDeniedException", status: 400 }, /AccessDeniedException.*May the function's role read it/],
-  ["the service is down", { type: "InternalServiceError", status: 500 }, /InternalServiceError/],
-] as const)("%s", async (_, fault, message) => {
+  ["it may not be read", { type: "AccessDeniedException", status: 400 }, /AccessDeniedException.*May the function's role read it/, false],
+  ["the service is down", { type: "InternalServiceError", status: 500 }, /InternalServiceError/, true],
+  ["it is asked too often", { type: "ThrottlingException", status: 400 }, /ThrottlingException/, true],
+] as const)("%s", async (_, fault, message, retryable) => {
   secrets.fail(fault);
-  await expect(reader().read()).rejects.toThrow(message);
+  await expect(reader().read()).rejects.toMatchObject({ message: expect.stringMatching(message) as string, retryable });
 });
 
-test("no answer is not waited for", async () => {
+test("no answer is not waited for, and may come another time", async () => {
   secrets.fail("hang");
-  await expect(reader().read()).rejects.toThrow("no answer in 1500 ms");
+  await expect(reader().read()).rejects.toMatchObject({ message: expect.stringContaining("no answer in 1500 ms") as string, retryable: true });
 });
 
 test("what was never filled in says how, and shows nothing of it", async () => {

@@ -93,6 +93,16 @@ describe("post", () => {
     expect(messages()[1]?.ts).toBe(ref.ts);
   });
 
+  test("the answer is lost in a thread of many replies, which Slack tells page by page, the oldest first: the message is found", async () => {
+    const root = await chat().post("inc-1/root", incidents, note("root"));
+    const place = { ...incidents, thread: root.ts };
+    for (let n = 0; n < 450; n++) workspace.chat.post({ channel: "C_INCIDENTS", user: "U_BOB", text: `reply ${n}`, threadTs: root.ts });
+    workspace.fail("chat.postMessage", { with: "lost" });
+    await expect(chat().post("inc-1/next", place, note("next"))).rejects.toMatchObject({ retryable: true });
+    const ref = await chat().post("inc-1/next", place, note("next"));
+    expect(messages().filter(({ text }) => text === "next")).toEqual([expect.objectContaining({ ts: ref.ts }) as object]);
+  });
+
   test("killed between posting and remembering: the next process finds the message", async () => {
     const dying = {
       recall: (key: string) => store.recall(key),

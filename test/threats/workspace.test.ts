@@ -163,14 +163,20 @@ test("a mention in a shared channel: of our own people, not of the others", asyn
   expect(bench.node.count("collect")).toBe(1);
 });
 
-test("nobody passes while the configuration cannot be read, and whoever asked is told", async () => {
+/** A command comes while the configuration cannot be read. */
+async function whileUnreadable(retryable: boolean): Promise<void> {
   await bench.close();
-  bench = new Bench(() => ({ config: () => Promise.reject(new Error("the configuration could not be read: AccessDenied")) }));
+  const error = Object.assign(new Error("the configuration could not be read: AccessDenied"), { retryable });
+  bench = new Bench(() => ({ config: () => Promise.reject(error) }));
   send = slackHandler({ signingSecret: SECRET, work: bench.ports.work, render: () => ({ text: "", blocks: [] }) });
   await request(signed(command("node2")));
   expect(bench.node.jobs.size).toBe(0);
   expect(bench.chat.whispered({ id: "U0001", team: "T0001" }).join()).toMatch(/AccessDenied.*Run id: inc-/);
-});
+}
+
+test("nobody passes while the configuration cannot be read, and whoever asked is told", () => whileUnreadable(false));
+
+test("so it is where that may pass and does not", () => whileUnreadable(true));
 
 test.each([["T 1"], ["U0001"], [""], ["*"]])("slack.teams: %j is no workspace", (team) => {
   expect(Config.safeParse({ clusters: {}, slack: { teams: [team] } }).success).toBe(false);

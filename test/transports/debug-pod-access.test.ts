@@ -140,9 +140,10 @@ describe("a bearer token", () => {
     expect(authorizations()).toEqual(["Bearer ended", "Bearer token"]);
   });
 
-  test("that cannot be had", async () => {
-    const access: ClusterAccess = { by: "bearer", endpoint: url, token: () => Promise.reject(new Error("the secret is not there")) };
-    await expect(run(access)).rejects.toMatchObject({ name: "TransportError", message: expect.stringContaining("the secret is not there") });
+  test.each([false, true])("that cannot be had; perhaps a moment later: %j", async (retryable) => {
+    const error = Object.assign(new Error("the secret is not there"), retryable ? { retryable } : {});
+    const access: ClusterAccess = { by: "bearer", endpoint: url, token: () => Promise.reject(error) };
+    await expect(run(access)).rejects.toMatchObject({ name: "TransportError", message: expect.stringContaining("the secret is not there"), retryable });
   });
 });
 

@@ -80,6 +80,16 @@ describe("reminders", () => {
     expect(bench.outcome()).toBe("resolved");
   });
 
+  test("one that Slack did not take for a moment is posted a moment later", async () => {
+    let refusals = 2;
+    bench.chat.trouble = (_, what) => {
+      if (what.endsWith("/reminder-1") && refusals-- > 0) throw Object.assign(new Error("slack: could not post: service_unavailable"), { retryable: true });
+    };
+    await bench.ask();
+    await bench.pass(16 * 60);
+    expect([...bench.chat.posts.keys()].filter((key) => key.includes("/reminder-"))).toEqual(["inc-1-fix/reminder-1"]);
+  });
+
   test("of a rollback, too", async () => {
     bench.node.capture = (phase) => (phase === "verify" ? otherFault : fault);
     await bench.click("confirm", BOB);

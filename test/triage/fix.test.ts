@@ -21,6 +21,8 @@ afterEach(async () => {
 
 const outcome = () => bench.chat.drawn("inc-1/outcome");
 
+const unanswered = (): Error => Object.assign(new Error("slack: could not look up the members of S_SRE: no answer in time"), { retryable: true });
+
 /** Nothing was run, and everybody can see why. */
 async function expectRefused(reason: string): Promise<void> {
   expect([bench.node.fixRuns, bench.node.count("fix")]).toEqual([0, 0]);
@@ -60,10 +62,11 @@ describe("right before the run", () => {
     await expectRefused("the agent does not answer");
   });
 
-  test("what would show the cause is cut off", async () => {
+  test("what would show the cause is cut off: that it has gone is not said", async () => {
     bench.node.capture = () => truncated;
     await bench.click("confirm", BOB);
-    await expectRefused("is no longer found on the node");
+    await expectRefused("whether the cause (kube-forward-before-cilium) is still there could not be checked: ");
+    expect(outcome()).not.toContain("no longer found");
   });
 
   test("the policy no longer allows it", async () => {
@@ -80,6 +83,45 @@ describe("right before the run", () => {
     };
     await bench.click("confirm", BOB);
     await expectRefused("an approval does not count any more");
+  });
+
+  test("Slack does not say for a moment who is in the group: it is asked again", async () => {
+    await bench.close();
+    let refusals = 0;
+    bench = new Bench((ports) => ({ members: (group) => (refusals-- > 0 ? Promise.reject(unanswered()) : ports.members(group)) }));
+    await bench.ask();
+    bench.node.beforeStart = (phase) => {
+      if (phase === "recheck") refusals = 2;
+    };
+    await bench.click("confirm", BOB);
+    expect([bench.outcome(), bench.node.fixRuns]).toEqual(["resolved", 1]);
+  });
+
+  test("Slack does not say at all who is in the group: nothing is run, and that the policy forbids it is not said", async () => {
+    await bench.close();
+    let silent = false;
+    bench = new Bench((ports) => ({ members: (group) => (silent ? Promise.reject(unanswered()) : ports.members(group)) }));
+    await bench.ask();
+    bench.node.beforeStart = () => {
+      silent = true;
+    };
+    await bench.click("confirm", BOB);
+    expect([bench.outcome(), bench.node.count("fix"), (await bench.proposal()).state]).toEqual(["failed", 0, "refused"]);
+    expect(bench.chat.drawn("inc-1/failure")).toMatch(/no answer in time\. Nothing was changed on the node\. Run id: inc-1/);
+  });
+
+  test("Slack refuses to say who is in the group: so it is told", async () => {
+    await bench.close();
+    let refuses = false;
+    bench = new Bench((ports) => ({ members: (group) => (refuses ? Promise.reject(new Error("slack: missing_scope")) : ports.members(group)) }));
+    await bench.ask();
+    bench.node.beforeStart = () => {
+      refuses = true;
+    };
+    await bench.click("confirm", BOB);
+    await expectRefused("whether the policy still allows it is not known: ");
+    expect(outcome()).toContain("missing_scope");
+    expect(outcome()).not.toContain("no longer allows");
   });
 
   test("two are needed by now", async () => {

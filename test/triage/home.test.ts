@@ -366,6 +366,17 @@ describe("the Home tab", () => {
     expect(bench.chat.homes.every((one) => one.actor.id === BOB.id)).toBe(true);
   });
 
+  test.each([false, true])("what keeps it from being drawn is told there; an outage that may pass, and does not: %j", async (retryable) => {
+    await bench.close();
+    let reads = 0;
+    const unreadable = Object.assign(new Error("the configuration could not be read"), { retryable });
+    // once: whether the person is one of ours
+    bench = new Bench((ports) => ({ config: () => (reads++ === 0 ? ports.config() : Promise.reject(unreadable)) }));
+    await opensHome(BOB);
+    await bench.pass(120);
+    expect(bench.chat.homes.at(-1)?.message).toEqual({ template: "home-failed", data: { problem: "the configuration could not be read" } });
+  });
+
   test("an approval that is late is not offered", async () => {
     await bench.ask();
     await bench.pass(3600 + 60);
@@ -524,6 +535,13 @@ describe("a message that names a node", () => {
     }));
     expect(await triages("found-1 is slow")).toBe("none");
     expect(bench.chat.modals.at(-1)?.message.data["problem"]).toContain("ssm: AccessDenied");
+  });
+
+  test("an address that could not be looked up is said, too", async () => {
+    await bench.close();
+    bench = new Bench(({ targets }) => ({ targets: { all: () => targets.all(), resolve: () => Promise.reject(new Error("ssm: Throttling")) } }));
+    expect(await triages("10.0.0.9 is slow")).toBe("none");
+    expect(bench.chat.modals.at(-1)?.message.data["problem"]).toContain("as far as it can be told: ssm: Throttling");
   });
 
   test("any text is read in time", () => {

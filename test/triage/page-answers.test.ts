@@ -234,6 +234,12 @@ describe("who is on call", () => {
     await send([alertOf()]);
     expect(texts(/^on-call\//)[0]).toContain(words);
   });
+
+  test.each([false, true])("who cannot be looked up is said; an outage that may pass, and does not: %j", async (retryable) => {
+    pagers.onCall = () => Promise.reject(Object.assign(new Error("pagerduty: no answer in 10 s"), { retryable }));
+    await send([alertOf()], 180);
+    expect(texts(/^on-call\//)[0]).toContain("Who is on call could not be looked up: pagerduty: no answer in 10 s");
+  });
 });
 
 describe("an escalation", () => {

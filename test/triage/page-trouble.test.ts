@@ -1,5 +1,6 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { KnownAlert } from "../../functions/triage/page-alert.ts";
+import { joinStorm } from "../../functions/triage/page-storm.ts";
 import type { Ports } from "../../functions/triage/ports.ts";
 import { alertOf, PageBench, pagesConfig } from "./page-bench.ts";
 
@@ -20,6 +21,52 @@ const changing = (store: Ports["store"], then: (what: string, made: Promise<unkn
       return (kind: string, key: string, update: unknown) => then(`${kind} ${key}`, method.call(target, kind, key, update) as Promise<unknown>);
     },
   });
+
+describe("the list of nodes cannot be had", () => {
+  const throttled = () => Object.assign(new Error("ssm: could not list the nodes of lab: Throttling"), { retryable: true });
+  let refusals = 0;
+  beforeEach(() => {
+    bench = new PageBench(({ targets }) => ({
+      targets: { all: () => targets.all(), resolve: (name) => (refusals-- > 0 ? Promise.reject(throttled()) : targets.resolve(name)) },
+    }));
+    bench.config = pagesConfig();
+  });
+
+  test("for a moment: it is asked for again, and the node is examined", async () => {
+    refusals = 2;
+    expect(bench?.outcome(await bench.deliver([alertOf()], {}, 120))).toBe("started");
+    expect(Object.keys((await bench?.triages()) ?? {})).toEqual(["lab/node2"]);
+    expect(bench?.root()).not.toContain("could not be looked up");
+  });
+
+  test("for longer: that is said, and the next delivery counts as the first", async () => {
+    refusals = 1000;
+    await bench?.deliver([alertOf()], {}, 240);
+    expect(bench?.root()).toContain("node2: it could not be looked up: ssm: could not list the nodes of lab: Throttling");
+    refusals = 0;
+    expect(bench?.outcome(await bench.deliver([alertOf()], {}, 120))).toBe("started");
+    expect(Object.keys((await bench?.triages()) ?? {})).toEqual(["lab/node2"]);
+  });
+});
+
+test("whoever was to post the message is silent: of all that come then one takes it on, and after a minute the next", async () => {
+  bench = new PageBench();
+  const openerAfter = async (seconds: number, delivery: string): Promise<string> => {
+    const about = { channel: "C0PAGES", alerts: [], left: 0, windowMs: 600_000 };
+    return (await joinStorm({ store: (bench as PageBench).store }, { ...about, delivery, now: new Date(1000 * seconds) })).opener;
+  };
+  const openers = [];
+  for (const [seconds, delivery] of [
+    [0, "one"],
+    [59, "two"],
+    [60, "three"],
+    [61, "four"],
+    [119, "five"],
+    [120, "six"],
+  ] as const)
+    openers.push(await openerAfter(seconds, delivery));
+  expect(openers).toEqual(["one", "one", "three", "three", "three", "six"]);
+});
 
 test("answers get lost on the way: one message, one triage per node, each alert counted once", async () => {
   const calls = new Map<string, number>();
