@@ -1,5 +1,6 @@
 import { withoutColors } from "../facts/colors.ts";
 import { isPromptLine, withoutPrompt } from "../facts/command.ts";
+import { actionSteps } from "./action-steps.ts";
 import { isCommand } from "./bundle.ts";
 import { blocksOf, PRE } from "./code-blocks.ts";
 import { namedOutputs } from "./named-outputs.ts";
@@ -19,7 +20,7 @@ export function asPrinted(text: string): readonly string[] {
   const ends = session.includes("\n") ? /\r{1,8}\n/g : /\r/g;
   const lines = session.replaceAll(ends, "\n").split("\n");
   const shown = withoutColors(lines.map((line) => (OVERWRITTEN.test(line) && line.length < LONGEST ? overwritten(line) : line)).join("\n"));
-  return fenced(outOfYaml(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n")))));
+  return fenced(outOfYaml(actionSteps(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n"))))));
 }
 
 /** How Jira, forums and Org begin and end a block. */
@@ -109,10 +110,9 @@ function overwritten(line: string): string {
   return Array.from(cells, (cell) => cell ?? " ").join("");
 }
 
-/** The lines without the blanks that fill a window or a pane to its right edge. */
+/** The lines without the blanks that fill a window or a pane to its right edge, or that an editor sets behind each line to keep it one. */
 function unpadded(lines: readonly string[]): readonly string[] {
-  const padded =
-    lines.length > 2 && lines.every((line, i) => (line.length >= 40 && /[ \t]$/.test(line)) || line.length >= 80 || (line === "" && i === lines.length - 1));
+  const padded = lines.length > 2 && lines.every((line) => line === "" || line.length >= 80 || /[ \t]$/.test(line));
   return padded ? lines.map((line) => line.trimEnd()) : lines;
 }
 
@@ -165,7 +165,7 @@ function withoutMargin(lines: readonly string[]): readonly string[] {
   const shown = lines.slice(Math.max(0, first), last + 1);
   let rest: readonly string[] = shown;
   for (let layer = 0; layer < LAYERS; layer++) rest = numbered(rest) ?? timed(rest) ?? labelled(rest) ?? counted(rest) ?? rest;
-  return rest !== shown && namesCommand(rest) ? [...lines.slice(0, first), ...rest, ...lines.slice(last + 1)] : lines;
+  return rest !== shown && namesCommand(actionSteps(rest)) ? [...lines.slice(0, first), ...rest, ...lines.slice(last + 1)] : lines;
 }
 
 /** A session or a job's log shows its first command soon; a log of the node may be very long. */

@@ -37,6 +37,9 @@ const INLINE = /^[ \t]{0,8}(?:[-*] {1,4})?`([^`]{1,4000})`[.:,]?[ \t]{0,4}$/;
 
 /** A line of an output that the person made bold; not a command, which is a heading then. */
 const BOLD = /^\*\*([^*\s](?=[^*]{0,300}\d)[^*]{0,300}[^*\s:])\*\*[ \t]{0,4}$/;
+/** The same without a number in it: a field that tells whether something is so. */
+const BOLD_FIELD =
+  /^\*\*([A-Za-z][\w ./()-]{1,60}(?:: {1,4}| {0,4}= {0,4})(?:yes|no|true|false|on|off|up|down|(?:in)?active|(?:en|dis)abled|n\/a|none|failed|not synchroni[sz]ed))\*\*[ \t]{0,4}$/i;
 
 /** `>>> ip route`: a script's headings, not what a mail quotes. */
 const CHEVRONS = /^>{2,4} {1,2}([a-z/].{0,400})$/;
@@ -128,7 +131,7 @@ function opensBlock(lines: readonly string[], start: number): boolean {
 }
 
 function unbold(line: string): string {
-  const inner = BOLD.exec(line)?.[1];
+  const inner = (BOLD.exec(line) ?? BOLD_FIELD.exec(line))?.[1];
   return inner === undefined || (/^[a-z]/.test(inner) && isKnown(inner)) ? line : inner;
 }
 

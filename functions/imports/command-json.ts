@@ -28,11 +28,11 @@ const NODE = ["node", "nodeName", "hostname", "host", "InstanceId"];
 /** What a whole script printed, headings and all: Systems Manager, Azure's agent, a shell task. */
 const SCRIPT = ["StandardOutputContent", "Output", "message", "msg", "log", ...OUTPUT];
 /** What stands in front of Ansible's answer of one host. */
-const ANSIBLE = /^(?:ok|changed|fatal|failed): \[([\w.-]{1,253})(?: -> [\w.-]{1,253})?\](?:: FAILED!)?(?:(?: =>)? \(item=.{0,400}?\))? => (\{.*)$/;
-/** What stands above it, which may be the command. */
+const ANSIBLE = /^(?:ok|changed|fatal|failed): \[([\w.-]{1,253})(?: -> [\w.-]{1,253})?\](?:: FAILED!)?(?:(?: =>)? \(item=(.{0,400}?)\))? => (\{.*)$/;
+/** What stands above it, which may be the command; that of a loop stands in each answer. */
 const TASK = /^TASK \[(.{1,400}?)\] ?\*{3,}$/;
-/** What a task printed, shown by another one: `debug: var=routes.stdout_lines`. */
-const SHOWN = /\.stdout(?:_lines)?$/;
+/** What a task printed, shown by another one: `debug: var=routes.stdout_lines`, `debug: msg={{ routes.stdout_lines }}`. */
+const SHOWN = /(?:\.stdout(?:_lines)?|^msg)$/;
 const MAX_DEPTH = 10;
 
 type Members = Readonly<Record<string, unknown>>;
@@ -101,14 +101,14 @@ function objectsIn(text: string): Answer[] {
   let task: string | undefined;
   for (let i = 0; i < lines.length; i++) {
     task = TASK.exec((lines[i] ?? "").slice(0, 1000))?.[1] ?? task;
-    const [, node, behind] = ANSIBLE.exec(lines[i] ?? "") ?? [];
+    const [, node, item = "", behind] = ANSIBLE.exec(lines[i] ?? "") ?? [];
     const head = behind ?? lines[i] ?? "";
     if (!head.startsWith("{")) continue;
     const open = head.trimEnd() === "{";
     if (open && last <= i) continue;
     const end = open ? lines.indexOf("}", i) : i;
     const value = parsedJson([head, ...lines.slice(i + 1, end + 1)].join("\n"));
-    if (value !== undefined) found.push({ node, value, task });
+    if (value !== undefined) found.push({ node, value, task: isKnown(item) ? item : task });
     i = end;
   }
   return found;
@@ -162,11 +162,10 @@ function collect(value: unknown, file: string, depth: number, outputs: DraftOutp
     return;
   }
   for (const [key, member] of Object.entries(value)) {
-    const inside = SCRIPT.includes(key)
-      ? ofScript(textOf(member) ?? "", key, file)
-      : SHOWN.test(key)
-        ? readTranscript(textOf(member) ?? "", `${file}!${key}`, task === undefined ? [] : [task]).outputs
-        : [];
+    const text = textOf(member) ?? "";
+    const script = SCRIPT.includes(key) ? ofScript(text, key, file) : [];
+    const shown = SHOWN.test(key) && (key !== "msg" || (task !== undefined && text.includes("\n")));
+    const inside = script.length > 0 || !shown ? script : readTranscript(text, `${file}!${key}`, task === undefined ? [] : [task]).outputs;
     if (inside.length > 0) {
       outputs.push(...inside);
       continue;

@@ -105,6 +105,11 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
     /^[ \t]{0,8}(?:"?Failed to (?:execute ip6?tables-restore|ensure (?:that |chain )|check br_netfilter|delete (?:stale service|endpoint|nodeport)\b|find any valid interface to use)|(?:\S{1,40}: )?[Ee]rror (?:deleting connection tracking state|looking for path of conntrack)|(?:\S{1,40}: )?Another app is currently holding the xtables lock|[Uu]nable to update element for \S{1,80} |failed to set ?up (?:vxlan|geneve) tunnel device: )/,
     CONTAINER,
   ],
+  // the same of k3s and the API server, which look for the node's address by its default route
+  [
+    /^[ \t]{0,8}(?:[A-Za-z][\w -]{0,60}: ){0,3}(?:Unable to find suitable network address\.error=')?no default routes found in [\\"]{0,4}\/proc\/net\/route/,
+    CONTAINER,
+  ],
   // the condition of a node, and what the container runtime says of itself
   [/^[ \t]{0,8}Ready {1,40}(?:False|Unknown) {1,20}[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} /, "kubectl describe node"],
   // of which somebody copied only the end

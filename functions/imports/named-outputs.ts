@@ -44,6 +44,13 @@ const IN_PROMPT = /^[^#$%>\n]{1,140}?[: ]([~/][^\s#$%>\]:]{0,100})\]?[ \t]?[#$%>
 /** Between a block with a command and the next one with what it printed. */
 const FOLLOWS =
   /^[ \t]{0,4}(?:#{1,6} |\*\*|_)?(?:(?:[Tt]he )?(?:[Oo]utput|[Rr]esult)s?|[Rr]eturns|[Pp]rints|[Ss]hows|[Gg]ives)(?: is)?:?(?:\*\*|_)?:?[ \t]{0,4}$/;
+/** The same in a sentence: "I get this:", "which prints:", "This is the output on my node:". */
+const TELLS =
+  /\b(?:outputs?|results?|returns?|returned|prints?|printed|shows?|showed|gives?|gave|sees?|saw|gets?|got|says?|said|reports?|reported|yields?|displays?)\b[^.!?]{0,60}[:：][ \t]{0,4}$/i;
+/** A sentence of advice, or of something else than what the command printed. */
+const TELLS_ELSE =
+  /[`/|]|\b(?:should|must|would|expect(?:ed)?|healthy|examples?|e\.g\.|if|else|other|another|instead|before|earlier|after|config(?:uration)?|files?|logs?|journal|events?|pods?|change[ds]?|edit|set|to get|let's)\b/i;
+const tells = (line: string): boolean => line.length < 160 && TELLS.test(line) && !TELLS_ELSE.test(line);
 /** What stands there when the last command has ended. */
 const EMPTY_PROMPT =
   /^[ \t]{0,8}(?:\[[\w.-]{1,64}@[\w.*-]{1,64}[^\]\n]{0,80}\]|[\w.-]{1,64}@[\w.*-]{1,64}(?:(?::|[ \t][~/])[^\s#$%]{0,80})?|(?:ba)?sh-[\d.]{1,8})[ \t]{0,4}[#$%][ \t]{0,8}$/;
@@ -160,7 +167,7 @@ class Reader implements Named {
   private begin(i: number): void {
     const { lines, block, edges } = this.blocks;
     // a heading or a prompt right above
-    const above = this.open !== undefined && this.isBlank(this.open.from - 1, i) ? this.open.command : undefined;
+    const above = this.open !== undefined && (this.isBlank(this.open.from - 1, i) || this.isTold(this.open, i)) ? this.open.command : undefined;
     const farther = this.overWords(i);
     if (farther !== undefined) this.open = undefined;
     else if (above === undefined) this.close(i);
@@ -261,9 +268,22 @@ class Reader implements Named {
   /** True if the block that ends here is only a command, and the next one follows at once: what it printed. */
   private goesOn(i: number): boolean {
     const { lines, block } = this.blocks;
+    if (this.open === undefined || !this.isBlank(this.open.from - 1, i)) return false;
     let next = i;
-    while (next < lines.length && block[next] === 0 && ((lines[next] ?? "").trim() === "" || FOLLOWS.test(lines[next] ?? ""))) next++;
-    return this.open !== undefined && this.isBlank(this.open.from - 1, i) && (block[next] ?? 0) !== 0;
+    while (next < lines.length && block[next] === 0 && ((lines[next] ?? "").trim() === "" || FOLLOWS.test(lines[next] ?? "") || tells(lines[next] ?? "")))
+      next++;
+    return (block[next] ?? 0) !== 0 && (this.isBlank(i, next) || this.isTold(this.open, next));
+  }
+
+  /** True if between a command and the block at this index one sentence says that this is what it printed, and the block does not look like another one's. */
+  private isTold({ command, from }: { readonly command: string; readonly from: number }, to: number): boolean {
+    const { lines, block } = this.blocks;
+    if (this.isBlank(from - 1, to) || lines.slice(from - 1, to).filter(tells).length !== 1) return false;
+    const shown = shownBy(firstOf(lines, block, to));
+    return (
+      (shown === undefined || programOf(shown) === programOf(command)) &&
+      lines.slice(from - 1, to).every((line) => line.trim() === "" || FOLLOWS.test(line) || tells(line))
+    );
   }
 
   /** A line between a heading and its output. */
@@ -389,9 +409,9 @@ export function inPod(line: string): string {
   return commandsOf(line).map(here).join("; ");
 }
 
-/** `node1# ip rule`, `node1> ip rule`: a word and a sign are a prompt only in front of a command of ours. */
+/** `node1# ip rule`, `node1> ip rule`, `node1 # ip rule`: a word and a sign are a prompt only in front of a command of ours. */
 function hostPrompt(line: string): RegExpExecArray | null {
-  const match = /^[ \t]{0,8}([a-z][\w.-]{0,63})[#>$][ \t]{0,4}(?=[a-z])/i.exec(line);
+  const match = /^[ \t]{0,8}([a-z][\w.-]{0,63})(?:[#>$][ \t]{0,4}| [#$] )(?=[a-z])/i.exec(line);
   const command = line.slice(match?.[0].length ?? 0);
   return match !== null && isKnown(command) && !isProse(command) ? match : null;
 }

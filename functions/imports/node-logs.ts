@@ -6,7 +6,7 @@ import { commandIn, type FileTable, outputsIn } from "./file-table.ts";
  *
  *     i-0aa11bb22cc33dd44/{iptables-filter.log,iptables-nat.log,kern.log,kubelet.log,sysctls}
  *     kind-worker/{journal.log,kubelet.log,kubernetes-version.txt,pods/kube-system_kube-proxy-…/kube-proxy/0.log}
- *     10.5.0.2/{dmesg.log,controller-runtime.log,service-logs/kubelet.log,kubernetes-logs/kube-system/kube-proxy-….log}
+ *     10.5.0.2/{dmesg.log,controller-runtime.log,service-logs/kubelet.log,talosResources/routestatuses.net.talos.dev.yaml,kubernetes-logs/kube-system/kube-proxy-….log}
  */
 
 const COMMANDS: FileTable = [
@@ -14,6 +14,7 @@ const COMMANDS: FileTable = [
   [/^sysctls$/, "sysctl -a"],
   [/^dmesg\.log$/, "talosctl dmesg"],
   [/^service-logs\/(kubelet|cri|containerd)\.log$/, "talosctl logs $1"],
+  [/^talosResources\/((?:route|address|link)statuses)\.net\.talos\.dev\.yaml$/, "talosctl get $1 -o yaml"],
   [/^kubernetes-logs\/(?:kube-system[/_-])?((?:kube-proxy|kube-flannel|calico|cilium|coredns)[\w.:-]{0,250})\.log$/, "kubectl logs $1"],
   [/^kern\.log$/, "journalctl --output=short-precise -k"],
   [/^journal\.log$/, "journalctl --no-pager"],

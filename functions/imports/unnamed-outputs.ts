@@ -30,6 +30,8 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   // chains that only this table has
   [/^-A CNI-(?:DN-|SN-|HOSTPORT-|[0-9a-f]{24} )/, "iptables -t nat -S"],
   [/^-[PA] (?:INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING|KUBE-|cali-|CILIUM_|FLANNEL-|CNI-|DOCKER)/, "iptables -S"],
+  // whatever the chain is called
+  [/^(?:\[\d{1,20}:\d{1,20}\] )?-A [\w.-]{1,30} (?:! )?-[sdiopmjg] \S/, "iptables -S"],
   [/^Chain \S+ \((?:policy \S+|\d+ references?)/, "iptables -L -n -v"],
   [/^Bridge table: /, "ebtables -L"],
   [/^table (?:ip|ip6|inet|bridge|arp|netdev) \S+ \{/, "nft list ruleset"],

@@ -100,6 +100,7 @@ describe("signs that are none of a keyboard", () => {
           .map((line) => line.padEnd(140))
           .join("\n"),
     ],
+    ["two blanks behind each line", (text: string) => text.replaceAll(/$/gm, "  ")],
   ])("%s", (_, change) => expect(read(change(SESSION.join("\n")))).toEqual(EXPECTED));
 
   test("stay where plain ones stand beside them", () => {
@@ -161,5 +162,42 @@ describe("blocks of other pages", () => {
       ["ls -a", ".bashrc\n.profile"],
       ["ip rule", "0:\tfrom all lookup local"],
     ]);
+  });
+});
+
+describe("a log of GitHub Actions", () => {
+  const step = (command: string, ...printed: string[]): string[] => [
+    `##[group]Run ${command}`,
+    command,
+    "shell: /usr/bin/bash -e {0}",
+    "env:",
+    "  A: b",
+    "##[endgroup]",
+    ...printed,
+  ];
+  const group = (title: string, ...printed: string[]): string[] => [`##[group]${title}`, ...printed, "##[endgroup]"];
+  const timed = (lines: readonly string[]): string => lines.map((line, i) => `2026-11-20T09:30:00.${1230000 + i}Z ${line}\n`).join("");
+  const printedBy = (text: string): string[][] => readTranscript(text, "x.txt").outputs.map((output) => [output.command, output.text.trim()]);
+  const [first, second] = [
+    ["ip rule", "0:\tfrom all lookup local"],
+    ["cat /proc/net/softnet_stat", "00000002 00000001 00000000"],
+  ] as const;
+  test.each([
+    ["steps of one command", timed([...step(...first), ...step("echo done", "done"), ...step(...second)])],
+    ["groups of one step", timed([...step("./collect.sh"), ...group(...first), ...group(...second)])],
+    ["groups without the times", [...group(...first), ...group(...second)].join("\n")],
+  ])("%s", (_, text) => expect(printedBy(text).filter(([command = ""]) => !/^echo|collect/.test(command))).toEqual([first, second]));
+
+  test("a step of several commands is none of them", () => {
+    const script = [
+      "##[group]Run ip rule",
+      "ip rule",
+      "ip route",
+      "shell: /usr/bin/bash -e {0}",
+      "##[endgroup]",
+      "0:\tfrom all lookup local",
+      "default via 10.0.0.1 dev eth0",
+    ];
+    expect(printedBy(timed([...script, ...step(...second)]))).not.toContainEqual(["ip rule", "0:\tfrom all lookup local\ndefault via 10.0.0.1 dev eth0"]);
   });
 });

@@ -58,6 +58,15 @@ describe("what a script printed, in an answer of JSON", () => {
     ["bytes of Python", `>>> b'# ip route\\n${ROUTE.trim()}\\n# ip rule\\n${RULE.trim().replace("\t", "\\t")}\\n'`.slice(4)],
   ])("%s", (_, text) => expect(read(text)).toEqual(BOTH));
 
+  test("what Ansible shows as a message, of a task or a loop that is named after the command; why a task failed is none", () => {
+    const [routes, rules] = [`${ROUTE}10.0.0.0/24 dev eth0 scope link`, `${RULE}32766:\tfrom all lookup main`];
+    const text = `TASK [ip route] ***\nok: [n1] => ${JSON.stringify({ msg: routes.split("\n") }, null, 4)}\n\nTASK [debug] ***\nok: [n1] => (item=ip rule) => ${JSON.stringify({ msg: rules }, null, 4)}\n\nTASK [ip neigh] ***\nfatal: [n1]: FAILED! => {"msg": "Timeout"}\n`;
+    expect(read(text)).toEqual([
+      ["ip route", routes],
+      ["ip rule", rules],
+    ]);
+  });
+
   test("each output on a line of its own", () => {
     expect(read(`$ ip route\n"${ROUTE.trim()}\\n10.0.0.0/24 dev eth0 scope link\\n"\n$ ip rule\n${RULE.trim()}\n`)).toEqual([
       ["ip route", `${ROUTE.trim()}\n10.0.0.0/24 dev eth0 scope link`],

@@ -58,6 +58,7 @@ test.each([
   ["30417 cni.go:213] Unable to update cni config: No networks found", "journalctl -u kubelet"],
   ["2026-11-21T03:51:28.6Z stderr F E1121 03:51:28.612345       1 main.go:204] Failed to find any valid interface", "kubectl logs"],
   ['time="2026-11-21T03:51:28Z" level=error msg="failed to load cni during init"', "kubectl logs"],
+  ['Error: no default routes found in "/proc/net/route" or "/proc/net/ipv6_route"', "kubectl logs"],
   ['level=warning msg="Update of l4 policy map failed" subsys=endpoint', "kubectl logs cilium"],
   ["2026-11-21 03:51:28.123 [WARNING][61] felix/health.go 211: Report timed out", "kubectl logs calico-node"],
   ["[FATAL] plugin/loop: Loop (127.0.0.1:55953 -> :53) detected for zone", "kubectl logs coredns"],

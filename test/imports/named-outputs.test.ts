@@ -20,6 +20,42 @@ describe("a line that says in words which command printed what follows", () => {
   });
 });
 
+describe("a sentence between the block of a command and that of its output", () => {
+  const COUNTERS = "bw_in_allowance_exceeded: 0\nbw_out_allowance_exceeded: 14368";
+  const block = (text: string): string => `\`\`\`\n${text}\n\`\`\``;
+  const shownOf = (sentence: string, shown: string) =>
+    readTranscript([block("ethtool -S ens5 | grep allowance"), sentence, block(shown)].join("\n\n"), "paste.txt").outputs.map(
+      ({ command, text }) => `${command}: ${text.trim()}`,
+    );
+  const said = `ethtool -S ens5 | grep allowance: ${COUNTERS}`;
+
+  test.each(["I get this:", "The output shows that packets were dropped here:", "On that node we saw:", "Output:"])("%s", (sentence) => {
+    expect(shownOf(sentence, COUNTERS)).toEqual([said]);
+  });
+
+  test.each(["A healthy node should show:", "If it is throttled, you'll see:", "Then I changed the config, which gives:", "The event shows:", "It was slow."])(
+    "%s tells nothing of the output",
+    (sentence) => {
+      expect(shownOf(sentence, COUNTERS)).not.toContain(said);
+    },
+  );
+
+  test("the block of another command's output", () => {
+    expect(shownOf("I get this:", RULES)).toContain(`ip rule: ${RULES}`);
+  });
+});
+
+describe("a host's name and a sign before a command", () => {
+  test.each(["lb1 # ip rule", "lb1# ip rule", "lb1> ip rule", "lb1 $ ip rule"])("%s", (prompt) => {
+    expect(commandsOf(`${prompt}\n${RULES}\n\n${prompt.replace("lb1", "lb2")}\n${RULES}\n`)).toEqual(["ip rule"]);
+    expect(readTranscript(`${prompt}\n${RULES}\n`, "paste.txt").target).toBe("lb1");
+  });
+
+  test.each(["it worked # ip rule was fine", "lb1 > ip rule", "lb1 # reboot"])("%s is none", (line) => {
+    expect(commandsOf(`${line}\nand so on\n`)).toEqual([]);
+  });
+});
+
 describe("a bare sign before a command that netcheck does not read", () => {
   const commandsBehind = (...lines: string[]) => commandsOf(lines.join("\n"));
 

@@ -41,6 +41,11 @@ describe("files of several nodes", () => {
   test("one node in front of all names is no part of the commands", async () =>
     expect(seen(await read(each(["ip-10-30-16-41"], (node, command) => `${node}_${command}.txt`)))).toEqual([["ip-10-30-16-41", WHOLE]]));
 
+  // `host`, `docker` and `wrk` are programs, too
+  test.each(["host-1", "docker_2", "wrk-14"])("a node that is called like a program: %s", async (name) =>
+    expect(seen(await read(each([name], (node, command) => `${node}_${command}.txt`)))).toEqual([[name, WHOLE]]),
+  );
+
   test("a command that netcheck does not know does not hide it", async () => {
     const names = [...each(["w1"], (node, command) => `${node}_${command}.txt`), "w1_mycmd_-n_kube-system_exec_ds_x_--_ip_route.txt"];
     expect((await read(names)).map(({ target, outputs }) => [target, outputs.length])).toEqual([["w1", 5]]);

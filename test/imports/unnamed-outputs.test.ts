@@ -538,6 +538,20 @@ test("commands without prompts in one block, and a sentence that announces the n
   expect(outputsOf(text).map(([command]) => command)).toEqual(["kubectl get services", "iptables -S | …"]);
 });
 
+test("a field without a number that was made bold belongs to what stands above it", () => {
+  const lines = [
+    "I asked it just now.",
+    "",
+    "      Local time: Tue 2026-05-05 03:45:04 UTC",
+    "  Universal time: Tue 2026-05-05 03:45:04 UTC",
+    "     NTP enabled: yes",
+  ];
+  const { outputs } = readTranscript([...lines, "**NTP synchronized: no**", "RTC in local TZ: no"].join("\n"), "paste.txt");
+  expect(outputs.map(({ command, text }) => [command, text.trim().split("\n").slice(3)])).toEqual([
+    ["timedatectl", ["NTP synchronized: no", "RTC in local TZ: no"]],
+  ]);
+});
+
 test("a command with a pipe and quotes that stands between sentences, and a line in bold below it", () => {
   const command = `netstat -n | awk '/^tcp/ {++S[$NF]} END {for (s in S) print s,S[s]}'`;
   expect(outputsOf([PROSE, "", command, "ESTABLISHED 3122", "**CLOSE_WAIT 58120**", "", "**What I expect**", "", PROSE])).toEqual([
