@@ -223,6 +223,16 @@ describe("kernel-log", () => {
     expect(reading.value.rows.map((row: { seconds: number }) => row.seconds)).toEqual([12345.678901, 12350.000123]);
   });
 
+  test("what is new in a second reading is there, too, and the first is older by then", () => {
+    const first = { command: "dmesg", text: "[ 1000.000000] eth0: link becomes ready\nno time\n" };
+    const again = { ...first, text: `${first.text}[ 9000.000000] nf_conntrack: table full\n` };
+    expect(read("kernel-log", first, again).value.rows).toMatchObject([
+      { seconds: 1000, age: 8000 },
+      { message: "no time" },
+      { seconds: 9000, message: "nf_conntrack: table full" },
+    ]);
+  });
+
   test("the uptime alone is no log", () => {
     expect(read("kernel-log", { command: "cat /proc/uptime", text: "12399.50 48000.11\n" }).complete).toBe(false);
   });
@@ -248,6 +258,17 @@ describe("agent-log", () => {
 
   test("without that nobody knows how old it is", () => {
     expect(read("agent-log", before).value.rows[0]).not.toHaveProperty("age");
+  });
+
+  test("what is new in a second reading is there, too, and the first is older by then", () => {
+    const text = "no time\nI1122 10:58:11.002014       1 proxier.go:805] synced\n";
+    const again = { ...now, text: `${text}E1122 12:58:11.002014       1 proxier.go:760] not synced\n` };
+    const rows = read("agent-log", { ...now, text }, again).value.rows;
+    expect(rows.map(({ message, age }: { message: string; age?: number }) => [message, age])).toEqual([
+      ["no time", undefined],
+      ["synced", 7200],
+      ["not synced", undefined],
+    ]);
   });
 
   test("kubeadm's complaint is read where it stands apart", () => {

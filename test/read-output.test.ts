@@ -37,6 +37,14 @@ test("cut JSON that is one line keeps the rows that are whole", () => {
     expect(read("neighbor", "ip -j neigh", start, true)).toMatchObject({ complete: false, value: { rows: [{ address: "10.0.0.1" }] } });
 });
 
+test.each(["ip -br link | grep -A1 eth", "ip -br link | grep eth -B 2", "ip -br link | grep -iC3 -E 'eth|ens'", "ip -br link | grep -2 eth"])(
+  "what grep sets between groups of lines is no line of the output: %s",
+  (command) => {
+    const text = "eth0 UP 02:00:00:00:00:01 <BROADCAST,MULTICAST,UP,LOWER_UP>\n--\neth1 UP 02:00:00:00:00:02 <BROADCAST,MULTICAST,UP,LOWER_UP>\n";
+    expect(read("link", command, text)).toMatchObject({ complete: false, unparsed: [], value: { rows: [{ line: 1 }, { line: 3 }] } });
+  },
+);
+
 test("a program counts as missing if the shell says so of it, not if its output says so of another", () => {
   expect(read("sysctl", "sysctl -a", "bash: sysctl: command not found\n")).toMatchObject({ status: "absent", reason: "sysctl is not installed on the node" });
   const log = 'Jun 10 15:55:24 n1 kube-proxy[1190]: E0610 15:55:24.811934    1190 proxier.go:603] exec: "conntrack": executable file not found in $PATH\n';

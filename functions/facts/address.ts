@@ -13,6 +13,7 @@ import { isPrompt, withoutPrompts } from "./paste.ts";
 import { takesParts } from "./pipe.ts";
 import { present } from "./present.ts";
 import { procNet } from "./proc-net.ts";
+import { type TalosResource, talosResources, talosView } from "./talos.ts";
 
 /**
  * IP addresses of the interfaces.
@@ -75,6 +76,7 @@ export const address = defineFact({
       // ifconfig shows one IPv4 address per label: others may exist.
       return { format: "ifconfig", complete: false, scope: others.length === 0 ? "" : ` ${others[0]}`, rank: 1 };
     }
+    if (argv[0] === "talosctl") return talosView(argv, /^address(?:es|status(?:es)?(?:\.net\.talos\.dev)?)?$/i, 5);
     if (argv.length === 2 && argv[0] === "cat" && IF_INET6.test(argv[1] as string)) return { format: "proc", complete: true, scope: "ipv6", rank: 1 };
     const devices = nmcliDevices(argv);
     if (devices !== undefined) return { format: "nmcli", complete: false, scope: ` ${devices}`, rank: 0, hint: true };
@@ -93,6 +95,8 @@ export const address = defineFact({
     else if (view.format === "brief") readBrief(rows, text, unparsed);
     else if (view.format === "chosen") readChosen(rows, text, namedDevice(ipCommand(argv)?.filters ?? []), unparsed);
     else if (view.format === "proc") readProc(rows, text, unparsed);
+    else if (view.format.startsWith("talos"))
+      for (const resource of talosResources(text, view, "AddressStatus", unparsed)) rows.push(...talosAddress(resource));
     else if (view.format === "nmcli") for (const field of nmcliFields(text, argv, unparsed)) rows.push(...nmcliAddress(field));
     else if (view.format === "ifconfig") {
       for (const block of readIfconfig(text, unparsed)) {
@@ -119,6 +123,19 @@ export const address = defineFact({
   // what NetworkManager knows of a device only adds to it
   whole: (parts) => wholeFamilies(parts.filter(({ view }) => view.format !== "nmcli")),
 });
+
+/** `eth0/10.5.0.2/24`: interface, address, length. */
+function talosAddress({ line, id, spec }: TalosResource): Address[] {
+  const slash = id.indexOf("/");
+  const own = readPrefix(id.slice(slash + 1));
+  if (slash < 1 || own === undefined) return [];
+  const { family, address, length: prefixLength } = own;
+  const flags = (spec?.get("flags") ?? "").split(",").filter((flag) => flag !== "" && flag !== "permanent");
+  // a table does not tell
+  const usual = /^fe[89ab]/.test(address) ? "link" : /^(?:127\.|::1$)/.test(address) ? "host" : "global";
+  const scope = spec?.get("scope") || usual;
+  return [{ line, interface: id.slice(0, slash), family, address, ...present({ prefixLength, scope, broadcast: spec?.get("broadcast") || undefined }), flags }];
+}
 
 /** `inet 192.0.2.1 peer 192.0.2.2/32 brd 192.0.2.255 scope global secondary eth0:1` */
 function inet({ line, interface: name, words }: AddressText): Address | undefined {

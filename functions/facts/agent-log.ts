@@ -8,7 +8,7 @@ import { readMessage } from "./log-message.ts";
 import { NODE_PREFIX, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { newestFirst, ofEarlierBoot, withAges } from "./log-time.ts";
 import { unitOf, unitOfPath, unitOfPod } from "./log-unit.ts";
-import { ranked } from "./parts.ts";
+import { laterReadings, ranked } from "./parts.ts";
 import { present } from "./present.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
@@ -115,9 +115,12 @@ export const agentLog = defineFact<AgentLog>({
     return unparsed.with({ rows: [...withAges(rows.messages, startedAt ?? first, known, own ? zone : 0)], logs: [...seen.values()] });
   },
   merge(parts: readonly Part<AgentLog>[]) {
-    const best = ranked(parts).map((part) => (PREVIOUS.test(part.view.scope) ? ofBefore(part.value, parts) : part.value));
-    const logs = new Map(best.flatMap((value) => value.logs.map((log) => [log.unit, log] as const)).toReversed());
-    return { rows: distinct(best.flatMap((value) => value.rows)), logs: [...logs.values()] };
+    const withAge = (part: Part<AgentLog>): AgentLog => (PREVIOUS.test(part.view.scope) ? ofBefore(part.value, parts) : part.value);
+    const best = ranked(parts).map(withAge);
+    const later = laterReadings(parts).map(withAge);
+    const logs = new Map([...best, ...later].flatMap((value) => value.logs.map((log) => [log.unit, log] as const)).toReversed());
+    const rows = best.flatMap((value) => value.rows);
+    return { rows: later.length === 0 ? distinct(rows) : continued(rows, later), logs: [...logs.values()] };
   },
 });
 
@@ -148,6 +151,14 @@ function ofBefore(value: AgentLog, parts: readonly Part<AgentLog>[]): AgentLog {
   return { ...value, rows: withAges([...value.rows, ...later], undefined, false).slice(0, value.rows.length) };
 }
 
+/** Read again, a log shows what is new behind what it showed before, which by then is older. */
+function continued(rows: readonly Message[], later: readonly AgentLog[]): Message[] {
+  const sayingOf = ({ unit, message }: Message): string => `${unit} ${message}`;
+  const said = new Set(rows.filter(({ time }) => time === undefined).map(sayingOf));
+  const added = later.flatMap((value) => value.rows.filter((row) => row.time !== undefined || !said.has(sayingOf(row))));
+  return [...withAges(distinct([...rows, ...added]), undefined, false)];
+}
+
 /** Several outputs may hold the same message. */
 function distinct(rows: readonly Message[]): Message[] {
   const seen = new Map<string, Message>();
@@ -157,6 +168,9 @@ function distinct(rows: readonly Message[]): Message[] {
   });
   return [...seen.values()];
 }
+
+/** `ifup eth0`, `service network restart` */
+const IFUP = /^(?:\S{0,40}\/)?(?:ifup \S|(?:service )?network(?:ing)? (?:re)?start$)/;
 
 /** The journal without the kernel's part, container logs, and log files, in every spelling. */
 function recognize(argv: readonly string[]): View | undefined {
@@ -194,6 +208,8 @@ function recognize(argv: readonly string[]): View | undefined {
   }
   // what it complains of before it does anything; the rest of what it prints is about other things
   if (program === "kubeadm" && argv.some((word) => word === "init" || word === "join")) return view("kubeadm", false, argv.slice(1).join(" ").slice(0, 200));
+  // what the scripts that set interfaces up say where they were typed
+  if (IFUP.test(argv.slice(0, 3).join(" "))) return view("files", false, argv.slice(0, 3).join(" ").slice(0, 200));
   // BusyBox: the newest lines of all programs
   if (program === "logread") return view("files", true, "logread");
   if (program === "find") {

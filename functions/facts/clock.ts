@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasOption, operands } from "./command.ts";
 import { defineFact, lines, type Part, UnparsedLines, type View } from "./fact.ts";
+import { epochOf } from "./log-time.ts";
 import { type Metric, metricsAs, metricsView } from "./node-metrics.ts";
 import { isShown, ranked } from "./parts.ts";
 import { isPrompt } from "./paste.ts";
@@ -23,6 +24,8 @@ const Source = z.object({
   offset: z.number().optional(),
   /** True of `timedatectl show`, which collectors run, at any moment of a node's life; people who wonder about a clock type `timedatectl`. */
   collected: z.boolean().optional(),
+  /** Seconds since chrony heard from its source last, where the time of the collection is known: without one it goes on saying that all is normal. */
+  unheard: z.number().optional(),
   /** Distance from a reference clock; 16 and 0 mean that there is none. */
   stratum: z.int().optional(),
   /** True of a chrony that follows the machine's own clock (`local stratum 10`), for want of a server or on purpose: it says "Normal" all the same. */
@@ -171,8 +174,9 @@ export const clock = defineFact({
   schema: Clock,
   // no daemon to ask: that is no answer about the clock
   answered: ({ exitCode, text }) => exitCode === undefined || exitCode === 0 || (text.trim() !== "" && !NO_DAEMON.test(text.trim().split("\n")[0] ?? "")),
-  parse({ text, view: { format }, truncated }) {
+  parse({ text, view: { format }, truncated, startedAt, live, timed }) {
     const unparsed = new UnparsedLines();
+    const readAt = live === true || timed === true ? startedAt : undefined;
     const value: Clock = { rows: [], services: [], servers: [] };
     // which of several machines it is about, nobody can tell
     if (format === "talos" && new Set([...text.matchAll(TALOS_NODE)].map(([, node]) => node)).size > 1) return unparsed.with(value);
@@ -188,7 +192,7 @@ export const clock = defineFact({
         unparsed.add(line, raw);
       }
     }
-    (FROM_FIELDS[format] ?? fromTimedatectl)(fields, value);
+    (FROM_FIELDS[format] ?? fromTimedatectl)(fields, value, readAt);
     // servers, all of them read, and none is followed
     const [first] = value.servers;
     if (format === "ntpq" && value.rows.length === 0 && first !== undefined && unparsed.count === 0)
@@ -316,7 +320,7 @@ function fromNtpq(line: number, raw: string, value: Clock): boolean {
 
 type Fields = ReadonlyMap<string, { line: number; value: string }>;
 /** What reads the fields of a layout; of all others it is {@link fromTimedatectl}. */
-const FROM_FIELDS: Readonly<Record<string, (fields: Fields, value: Clock) => void>> = {
+const FROM_FIELDS: Readonly<Record<string, (fields: Fields, value: Clock, readAt?: number) => void>> = {
   tracking: fromTracking,
   adjtimex: fromAdjtimex,
   metrics: fromAdjtimex,
@@ -341,9 +345,10 @@ function fromTimedatectl(fields: Fields, value: Clock): void {
   }
 }
 
-function fromTracking(fields: Fields, value: Clock): void {
+function fromTracking(fields: Fields, value: Clock, readAt: number | undefined): void {
   const leap = fields.get("Leap status");
   if (leap === undefined) return;
+  const unheard = readAt === undefined ? undefined : unheardFor(fields, readAt);
   const stratum = fields.get("Stratum");
   const offset = SECONDS.exec(fields.get("System time")?.value ?? "")?.[1];
   value.rows.push(
@@ -353,9 +358,19 @@ function fromTracking(fields: Fields, value: Clock): void {
       synchronized: !/^not synchroni[sz]ed$/i.test(leap.value),
       offset: offset === undefined ? undefined : Math.abs(Number(offset)),
       local: LOCAL.test(fields.get("Reference ID")?.value ?? "") || undefined,
+      unheard,
       stratum: stratum !== undefined && /^\d{1,2}$/.test(stratum.value) ? Number(stratum.value) : undefined,
     }) satisfies Source,
   );
+}
+
+/** Seconds since the last answer; undefined where the error that chrony reckons with, which grows by a millionth of that at least, does not bear it out: then the outputs are of two days. */
+function unheardFor(fields: Fields, readAt: number): number | undefined {
+  // "Tue Mar 03 04:11:02 2026"
+  const heard = epochOf(fields.get("Ref time (UTC)")?.value ?? "", undefined) ?? 0;
+  const error = Number(SECONDS.exec(fields.get("Root dispersion")?.value ?? "")?.[1] ?? 0);
+  const unheard = Math.round(readAt - heard);
+  return heard > 0 && unheard >= 0 && error >= unheard * 0.9e-6 ? unheard : undefined;
 }
 
 /**

@@ -107,7 +107,7 @@ export const clusterPod = defineFact({
   schema: Pods,
   parse(input) {
     const { text, names, view } = input;
-    if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text), listings: [] });
+    if (view.format === "engine") return new UnparsedLines().with({ rows: engineOf(text, input.argv), listings: [] });
     if (view.format !== "table" && view.format !== "objects" && view.format !== "columns") {
       const rows = fieldsOf(input);
       const [object] = view.format === "object" ? kubeObjects(text).objects : [];
@@ -273,8 +273,17 @@ function podName(argv: readonly string[]): string | undefined {
 }
 
 /** Pods of this node to which Docker gave an address. Containers that are no pods have other names. */
-function engineOf(text: string): Pod[] {
+function engineOf(text: string, argv: readonly string[]): Pod[] {
   const rows: Pod[] = [];
+  // `docker inspect -f '{{.NetworkSettings.IPAddress}}' k8s_POD_…`: a line for each that was named, with its address or, of one that has none of its own, without
+  const named = argv.slice(2).filter((word) => word.startsWith("k8s_"));
+  const answers = named.length === 0 ? [] : [...lines(text.trimEnd())];
+  if (answers.length <= named.length && answers.every(({ text: content }) => content.trim() === "" || addressFamily(content.trim()) !== undefined))
+    for (const [i, { line, text: content }] of answers.entries()) {
+      const [, name, namespace] = content.trim() === "" ? [] : (ENGINE_POD.exec(named[i] ?? "") ?? []);
+      if (name !== undefined && namespace !== undefined) rows.push({ line, name, namespace, status: "", address: content.trim(), own: true });
+    }
+  if (rows.length > 0) return rows;
   let pod: { name: string; namespace: string } | undefined;
   for (const { line, text: content } of lines(text)) {
     if (content.length > 4000) continue;

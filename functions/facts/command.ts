@@ -153,9 +153,13 @@ export const asked = (command: string): string => {
 
 /**
  * {@link asked} for telling samples apart: `ethtool -S ens5 | grep exceeded` asks for counters that `ethtool -S ens5` asks for, too. Each has a name, so that a
- * search of them is compared with all of them.
+ * search of them is compared with all of them, and with another search.
  */
-export const sampled = (command: string): string => asked(command).replace(/^(ethtool (?:-S|--statistics) \S{1,40}) \| (?:[ef]?grep|egrep) .{1,400}$/, "$1");
+export const sampled = (command: string): string => {
+  const [, card, statistics] = COUNTERS.exec(asked(command)) ?? [];
+  return card !== undefined ? `ethtool -S ${card}` : (statistics ?? asked(command));
+};
+const COUNTERS = /^(?:ethtool (?:-S|--statistics) (\S{1,40})|(netstat -s|nstat -(?:az?|za)))(?: \| (?:[ef]?grep|egrep) .{1,400})?$/;
 
 /** True of what a program says that may not look: people ask again as root then, and the second answer is the first one. */
 export const isRefusal = (text: string): boolean => text.length <= 400 && REFUSAL.test(text);
@@ -459,8 +463,11 @@ function onHostNetwork(run: readonly string[]): { argv: string[]; node: boolean 
   while (run[i]?.startsWith("-") === true) i += RUN_FLAGS.test(run[i] as string) || (run[i] as string).includes("=") ? 1 : 2;
   const options = run.slice(0, i);
   if (optionValue(options, "--net", "--network") !== "host" || run[i] === undefined) return undefined;
-  const entry = optionValue(options, "--entrypoint");
-  const argv = [...(entry === undefined || entry === "" ? [] : [entry]), ...run.slice(i + 1)];
+  const image = baseName(run[i] as string).replace(/[:@].*$/, "");
+  // the image may be the tool: `docker run --net=host example/conntrack -S`
+  const own = NETWORK_TOOLS.test(image) && run[i + 1]?.startsWith("-") === true ? image : "";
+  const entry = optionValue(options, "--entrypoint") ?? own;
+  const argv = [...(entry === "" ? [] : [entry]), ...run.slice(i + 1)];
   return argv.length === 0 ? undefined : { argv, node: asksNetwork(argv) };
 }
 

@@ -53,7 +53,7 @@ const ConntrackStats = z.object({
   rows: z.array(Cpu),
   /** One row, over all CPUs. None if the table of counters was not there. */
   totals: z.array(Totals),
-  /** Entries in the table (`conntrack -C`). */
+  /** Entries in the table (`conntrack -C`; the kernel's file and the form without CPUs say so, too). */
   counts: z.array(z.object({ line: z.int(), count: z.int() })),
 });
 type Cpu = z.infer<typeof Cpu>;
@@ -115,7 +115,7 @@ export const conntrackStats = defineFact({
     // people paste two samples into one text: the CPUs, the names, or the file's header, begin again
     let earlier: Totals | undefined;
     let cpus: number | undefined;
-    const counts: ConntrackStats["counts"] = [];
+    let counts: ConntrackStats["counts"] = [];
     let vertical: (Counts & Row) | undefined;
     let seen = new Set<string>();
     let header: (Counter | undefined)[] | undefined;
@@ -140,8 +140,11 @@ export const conntrackStats = defineFact({
           cpus ??= rows.length;
           rows = [];
         }
-      } else if (header !== undefined && HEX_ROW.test(first)) rows.push(hexRow(first, header, line, rows.length));
-      else if (CPU_LINE.test(first)) {
+      } else if (header !== undefined && HEX_ROW.test(first)) {
+        // the same for every CPU
+        if (rows.length === 0) counts = [{ line, count: Number.parseInt(first, 16) }];
+        rows.push(hexRow(first, header, line, rows.length));
+      } else if (CPU_LINE.test(first)) {
         const row = cpuRow(first, line);
         if (row === undefined) unparsed.add(line, content);
         else {
@@ -162,6 +165,7 @@ export const conntrackStats = defineFact({
           }
           seen.add(name);
           vertical ??= { line };
+          if (name === "entries") counts = [{ line, count: Number(pair[2]) }];
           // of the lines of one sample, the one that tells the most
           if (name === "insert_failed") vertical.line = line;
           const counter = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;

@@ -52,7 +52,7 @@ export type ConntrackEntry = z.infer<typeof ConntrackEntry>;
 
 /** More entries than this are counted as unread, not kept. */
 const MAX_ENTRIES = 200_000;
-const FOOTER = /^conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,10} flow entries have been shown\.$/;
+const FOOTER = /conntrack v[\d.]{1,12} \(conntrack-tools\): \d{1,10} flow entries have been shown\.$/;
 const STATE = new Set(
   "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE LISTEN SYN_SENT2 CLOSED COOKIE_WAIT COOKIE_ECHOED SHUTDOWN_SENT SHUTDOWN_RECD SHUTDOWN_ACK_SENT HEARTBEAT_SENT HEARTBEAT_ACKED REQUEST RESPOND PARTOPEN OPEN CLOSEREQ CLOSING TIMEWAIT IGNORE INVALID".split(
     " ",
@@ -110,12 +110,19 @@ export const conntrack = defineFact({
   parse({ text, view: { format } }) {
     const unparsed = new UnparsedLines();
     const rows: ConntrackEntry[] = [];
-    for (const { line, text: content } of lines(text)) {
+    // of an entry that the footer cut in two, as it does where both streams went one way
+    let head: { line: number; text: string } | undefined;
+    for (const { line: at, text: rest } of lines(text)) {
+      const { line, text: content } = head === undefined ? { line: at, text: rest } : { line: head.line, text: head.text + rest };
+      const footer = head === undefined && rest.endsWith(" been shown.") ? content.search(FOOTER) : -1;
+      head = footer > 0 ? { line, text: content.slice(0, footer) } : undefined;
+      if (footer !== -1) continue;
       const plain = format === "xml" ? fromXml(content) : format === "save" ? fromSave(content) : content;
       const row = rows.length < MAX_ENTRIES ? entry(plain, line) : undefined;
       if (row !== undefined) rows.push(row);
-      else if (!FOOTER.test(content) && !(format === "xml" && FRAME.test(content)) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
+      else if (!(format === "xml" && FRAME.test(content)) && !isPromptLine(content.slice(0, 400))) unparsed.add(line, content);
     }
+    if (head !== undefined) unparsed.add(head.line, head.text);
     return unparsed.with({ rows });
   },
   merge(parts) {

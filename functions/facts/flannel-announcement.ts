@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import { TUNNEL_OF_FLANNEL } from "./former-cni.ts";
 import { placed } from "./placed.ts";
 
@@ -9,6 +10,7 @@ import { placed } from "./placed.ts";
  *
  *     flannel.alpha.coreos.com/backend-data: '{"VNI":1,"VtepMAC":"6e:b9:d5:e1:19:85"}', and flannel.1 has 8e:8f:a1:b5:44:c1
  *     10.244.1.0 dev flannel.1 lladdr 6e:b9:d5:e1:19:85 PERMANENT                       (of another node, in a text of both)
+ *     device.go:160] calling AddARP: 10.244.1.0, 6e:b9:d5:e1:19:85                      (flannel on another node, as it makes that entry)
  */
 const Announcement = z.object({
   line: z.int(),
@@ -50,6 +52,7 @@ interface Sources {
   readonly fdb?: { rows: readonly (Entry & { readonly destination?: string })[]; listings: readonly { interface: string }[] };
   readonly address?: { rows: readonly (Row & { address: string; interface: string })[] };
   readonly networkd?: { interfaces: readonly Entry[] };
+  readonly "agent-log"?: Placed<AgentLog>;
   readonly "peer-entry"?: { rows: readonly (Row & { interface: string; address: string; mac: string })[] };
 }
 
@@ -103,10 +106,11 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
       // a listing that has `lo` was one of all addresses, even if its end is missing
       const listed = new Set((address?.rows ?? []).flatMap((row) => (row.interface === "lo" ? [row.output] : [])));
       const single = (address?.rows ?? []).filter((row) => !listed.has(row.output));
-      for (const entry of neighbor?.rows ?? []) {
+      const entries = (neighbor?.rows ?? []).filter((row) => row.state === "PERMANENT");
+      for (const entry of [...entries, ...loggedIn(values["agent-log"]?.rows ?? [], single)]) {
         const deviceMac = devices.find((other) => other.interface === entry.interface && other.mac !== undefined)?.mac;
         const mine = TUNNEL_OF_FLANNEL.test(entry.interface) && single.some((row) => row.interface === entry.interface && row.address === entry.address);
-        if (!mine || entry.state !== "PERMANENT" || entry.mac === undefined || deviceMac === undefined || entry.mac === deviceMac) continue;
+        if (!mine || entry.mac === undefined || deviceMac === undefined || entry.mac === deviceMac) continue;
         rows.push({ ...placed(entry), interface: entry.interface, mac: entry.mac, deviceMac, whose: "own" });
       }
     }
@@ -126,6 +130,21 @@ export const flannelAnnouncement = defineDerivedFact<Announcements>({
     return { rows, peers };
   },
 });
+
+const ADDED = /^(?:calling Add(?:V6)?ARP: ([\d.a-f:]{2,45}), |adding subnet: ([\d.a-f:]{2,45})\/\d{1,3} .{0,200}VtepMAC: )([0-9a-f]{2}(?::[0-9a-f]{2}){5})$/;
+
+/** Entries that flannel's log says it made, the newest for each address. It makes none for the node's own. */
+function loggedIn(log: Placed<AgentLog>["rows"], addresses: readonly { address: string; interface: string }[]): (Entry & { address: string; mac: string })[] {
+  const devices = new Map(addresses.flatMap((row) => (TUNNEL_OF_FLANNEL.test(row.interface) ? [[row.address, row.interface]] : [])));
+  const newest = new Map<string, Entry & { address: string; mac: string }>();
+  for (const entry of log) {
+    const [, gateway, subnet, mac] = ADDED.exec(entry.message) ?? [];
+    const address = gateway ?? subnet;
+    const name = address === undefined ? undefined : devices.get(address);
+    if (address !== undefined && mac !== undefined && name !== undefined) newest.set(address, { ...placed(entry), interface: name, address, mac });
+  }
+  return [...newest.values()];
+}
 
 /** Where flannel's forwarding database was not read: the entry of the first address of the range that the cluster gave that node, which is the gateway to its pods. */
 function entryOfRange(

@@ -1,12 +1,12 @@
 import type { Output } from "./capture.ts";
 import { isPromptLine } from "./command.ts";
 import { unadorned } from "./paste.ts";
-import { withoutLineNumbers } from "./pipe.ts";
+import { withoutLineNumbers, withoutSeparators } from "./pipe.ts";
 
 /** What a command printed, without what people, scripts and terminals put around it and into it. A prompt with the command above it stays. Pure, linear. */
 export function bareText({ text, command, truncated }: Output, pipe: string, argv: readonly string[]): string {
   const given = withEcho(truncated ? withoutCutLine(text) : text, command);
-  return withoutFrame(withoutLineNumbers(unadorned(given), pipe, argv), argv);
+  return withoutFrame(withoutLineNumbers(withoutSeparators(unadorned(given), pipe, argv), pipe, argv), argv);
 }
 
 /** `text` whose first line is the command itself, behind a prompt of any form or none, with a prompt that every fact knows: people copy the line along. */

@@ -6,7 +6,7 @@ import { asInteger, asString, jsonElements } from "./json.ts";
 import { asSyslog, NUMBER_PREFIX, PATH_PREFIX } from "./log-prefix.ts";
 import { leastAge, ofEarlierBoot, withAges } from "./log-time.ts";
 import { HOST } from "./log-unit.ts";
-import { isShown, ranked } from "./parts.ts";
+import { isShown, laterReadings, ranked } from "./parts.ts";
 import { present } from "./present.ts";
 import { isWindowWidth } from "./unwrap.ts";
 
@@ -180,9 +180,10 @@ export const kernelLog = defineFact({
     const best = ranked(parts);
     const clocks = best.flatMap((part) => part.value.clocks).slice(0, 1);
     const logs = best.filter((part) => part.view.scope === "");
+    const later = laterReadings(parts).filter((part) => part.view.scope === "");
     const chosen = logs.find((part) => part.complete);
     const uptime = clocks[0]?.uptime;
-    const newest = newestOf(logs);
+    const newest = newestOf([...logs, ...later]);
     const up = chosen === undefined ? 0 : chosen.value.rows.reduce((most, row) => Math.max(most, row.seconds ?? 0, row.age ?? 0), 0);
     const least = up === 0 ? {} : { up };
     const rowsOf = (part: LogPart): readonly Message[] => {
@@ -190,7 +191,8 @@ export const kernelLog = defineFact({
       const rows = part.value.rows.map((row) => leastAged(row, newest));
       return isUnchosen(part) ? rows.filter((row) => !isUndated(row, part)) : rows;
     };
-    return { rows: chosen === undefined ? distinct(logs.flatMap(rowsOf)) : [...rowsOf(chosen)], clocks, ...least };
+    const rows = chosen === undefined ? distinct(logs.flatMap(rowsOf)) : [...rowsOf(chosen)];
+    return { rows: later.length === 0 ? rows : continued(rows, later.flatMap(rowsOf)), clocks, ...least };
   },
   whole(parts) {
     const newest = newestOf(parts);
@@ -262,6 +264,13 @@ const FARTHEST_ZONE = 15 * 3600;
 function leastAged(row: Message, newest: number): Message {
   const age = row.seconds === undefined || row.age !== undefined ? undefined : leastAge(row.seconds, newest);
   return age === undefined ? row : { ...row, age };
+}
+
+/** Read again, the log shows what is new behind what it showed before. */
+function continued(rows: readonly Message[], later: readonly Message[]): Message[] {
+  const isPlain = ({ time, seconds }: Message): boolean => time === undefined && seconds === undefined;
+  const said = new Set(rows.filter(isPlain).map(({ message }) => message));
+  return distinct([...rows, ...later.filter((row) => !isPlain(row) || !said.has(row.message))]);
 }
 
 /** Several filtered listings may hold the same message. */

@@ -11,6 +11,7 @@ import { isPrompt, withoutPrompts } from "./paste.ts";
 import { present } from "./present.ts";
 import { procNet } from "./proc-net.ts";
 import { deltas } from "./sampled.ts";
+import { talosResources, talosView } from "./talos.ts";
 
 /**
  * Network interfaces.
@@ -137,6 +138,11 @@ export const link = defineFact({
     if (argv[0] === "networkctl") return isList(argv) ? { format: "networkctl", complete: false, scope: argv.join(" "), rank: 0, hint: true } : undefined;
     const files = stateFiles(argv);
     if (files !== undefined) return { format: "sysfs", complete: false, scope: files.join(" "), rank: 0, hint: true };
+    if (argv[0] === "talosctl") {
+      const asked = talosView(argv, /^links?(?:status(?:es)?(?:\.net\.talos\.dev)?)?$/i, 6);
+      // a table tells neither flags nor sizes
+      return asked?.format === "talos" ? { ...asked, complete: false, rank: 0 } : asked;
+    }
     const metrics = metricsView(argv, "metrics");
     if (metrics !== undefined) return { ...metrics, hint: true };
     if (argv[0] === "netstat") return isInterfaceTable(argv) ? { format: "netstat", complete: false, scope: "", rank: 0 } : undefined;
@@ -167,6 +173,7 @@ export const link = defineFact({
     else if (view.format === "metrics") readStateFiles(links, metricsAs(text, stateLine), "");
     else if (view.format === "proc") readProcNetDev(links, text, unparsed);
     else if (view.format === "ifconfig") fromIfconfig(links, text, unparsed);
+    else if (view.format.startsWith("talos")) fromTalos(links, text, view, unparsed);
     else if (view.format === "netstat") fromNetstat(links, text, unparsed);
     else {
       const asked = /^(?:dev )?(?!up$)([^\s/]{1,15})$/.exec(view.scope)?.[1];
@@ -191,6 +198,29 @@ export const link = defineFact({
     };
   },
 });
+
+/** Devices that have no line of their own: such a one is down only if it was switched off. */
+const LINELESS = /^(?:vxlan|geneve|wireguard)$/;
+
+/**
+ * Resources of Talos. In a table (`ether vxlan 62:1c:3e:d5:72:11 unknown true`, the second word being absent from real cards) a bridge without ports, or a card without a
+ * cable, looks like one that is switched off: those are left out.
+ */
+function fromTalos(links: Links, text: string, view: View, unparsed: UnparsedLines): void {
+  const resources = talosResources(text, view, "LinkStatus", unparsed);
+  const names = new Map(resources.map(({ id, spec }) => [spec?.get("index"), id]));
+  for (const { line, id, words, spec } of resources) {
+    const [state = "", carrier] = spec === undefined ? words.slice(-2) : [spec.get("operationalState") ?? "", spec.get("linkState")];
+    const kind = (spec === undefined ? words.find((word) => LINELESS.test(word)) : spec.get("kind")) || undefined;
+    const flags = (spec?.get("flags") ?? "").split(",").filter((flag) => flag !== "");
+    if (!/^(?:true|false)$/.test(carrier ?? "") || (spec === undefined && state === "down" && kind === undefined)) continue;
+    const mac = readMac(spec?.get("hardwareAddr") ?? words.find((word) => /^(?:[0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(word)) ?? "");
+    const master = spec?.get("masterIndex") === undefined ? undefined : names.get(spec.get("masterIndex"));
+    const values = present({ index: asInteger(spec?.get("index")), mtu: asInteger(spec?.get("mtu")), kind, mac, master });
+    const up = spec === undefined ? state !== "down" : flags.includes("UP");
+    links.rows.push({ line, interface: id, flags, up, carrier: carrier === "true", ...values, state: state.toUpperCase() });
+  }
+}
 
 /**
  * Listings complement each other list by list (`-d` has the kinds, `-s` the counters): of each list the best listing that has one, and from
@@ -510,6 +540,8 @@ const isInterfaceTable = (argv: readonly string[]): boolean =>
   (hasOption(argv, "--interfaces") || hasLetter(argv, "i")) && argv.slice(1).every((word) => /^-(?:[inaW]{1,6}|-interfaces|-numeric|-all|-wide)$/.test(word));
 
 const NETSTAT_TITLE = /^(?:Kernel Interface table|Iface\s+MTU\s+(?:Met\s+)?RX-OK\s.{1,80})$/;
+/** A label of an address (`eth0:vip`), which has no counters of its own. */
+const NETSTAT_LABEL = /^\S{1,40}:\S{1,40}\s+\d{1,6}\s.{0,20}no statistics available/;
 const NETSTAT_ROW = /^(\S{1,40})\s+(\d{1,6})\s+((?:\d{1,20}\s+){8,9})([A-Za-z]{1,12})$/;
 
 /**
@@ -537,7 +569,7 @@ function fromNetstat(links: Links, text: string, unparsed: UnparsedLines): void 
         txDropped,
       });
       if (numbers !== undefined && Object.values(numbers).every(Number.isSafeInteger)) counted.set(name, { line, interface: name, ...numbers });
-    } else if (content.trim() !== "" && !NETSTAT_TITLE.test(content.trim()) && !isPrompt(content)) unparsed.add(line, content);
+    } else if (content.trim() !== "" && !NETSTAT_TITLE.test(content.trim()) && !NETSTAT_LABEL.test(content) && !isPrompt(content)) unparsed.add(line, content);
   }
   const cut = rows.every((row) => row.interface.length <= 8);
   for (const row of rows) {

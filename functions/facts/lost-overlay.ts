@@ -16,10 +16,10 @@ import type { RouteAnswer } from "./route-answer.ts";
  *     network.go:226] Failed to add vxlanRoute: no such device
  */
 const Lost = z.object({
-  /** Of the agent's message, of the MTU that it noted, or of the tool's answer that the device is not there. */
+  /** Of the agent's message, of the MTU that it noted, of what its log says of its backend, or of the tool's answer that the device is not there. */
   line: z.int(),
   interface: z.string(),
-  /** "" where the agent says nothing, and only the size that it noted for pods tells that they go through a tunnel. */
+  /** "" where the agent does not miss it, and only the size that it noted for pods, or the backend that its log names, tells that they go through a tunnel. */
   message: z.string(),
   /** Seconds before the collection, where known. */
   age: z.number().optional(),
@@ -161,11 +161,11 @@ const OTHERS = /^(?:cali[0-9a-f]{11}|vxlan\.calico|tunl0|cilium_|lxc|weave|datap
 const VXLAN = 50;
 
 /**
- * flannel does not look after its device: without it, only what it noted is left. The size for pods is that of an interface without VXLAN's headers, its
+ * flannel does not look after its device: without it, only what it noted or logged is left. The size for pods is that of an interface without VXLAN's headers, its
  * program runs, and neither a device of flannel's nor a route to other nodes' pods is there. All devices and routes must have been listed.
  */
 function unnoticed(values: Sources, whole: ReadonlySet<string>): Lost[] {
-  const [env] = values["flannel-env"]?.rows ?? [];
+  const env = values["flannel-env"]?.rows[0] ?? toldByLog(values);
   const { link, route, process } = values;
   const runs = (process?.rows ?? []).some((row) => !row.defunct && /^(?:flanneld|k3s|k3s-agent|k3s-server)$/.test(row.command));
   const links = link?.rows ?? [];
@@ -185,6 +185,21 @@ function unnoticed(values: Sources, whole: ReadonlySet<string>): Lost[] {
   });
   if (!tunnelled || led || !bridged || links.some((row) => row.interface.startsWith("flannel"))) return [];
   return [{ ...placed(env), interface: "flannel.1", message: "", seen: "listed" }];
+}
+
+/** flannel, when it starts and while it runs with VXLAN: `Found network config - Backend type: vxlan`, `vxlan_network.go:65] watching for new subnet leases`. */
+const isOfVxlan = ({ message, source = "" }: AgentLog["rows"][number]): boolean =>
+  /^(?:Found network config - Backend type: vxlan\b|VXLAN config: VNI=)/.test(message) || source.startsWith("vxlan_network.go:");
+
+/** Where that file was not read: its log names the backend, and the bridge has the range and the size. */
+function toldByLog(values: Sources): (Row & { line: number; network: string; subnet: string; mtu: number }) | undefined {
+  const told = values["agent-log"]?.rows.findLast(isOfVxlan);
+  const bridge = bridgeOf(values);
+  const own = values.route?.rows.find((row) => row.interface === "cni0" && row.gateway === undefined && row.table === "main" && row.prefix.includes("."));
+  const [address, length] = own?.prefix.split("/") ?? [];
+  if (told === undefined || bridge?.mtu === undefined || own === undefined || values.link?.rows.some((row) => OTHERS.test(row.interface)) === true)
+    return undefined;
+  return { ...placed(told), network: `${address}/${Math.max(0, Number(length) - 8)}`, subnet: own.prefix, mtu: bridge.mtu };
 }
 
 /** Sizes for pods under usual cards, without VXLAN's headers: 1500, 9000, 9001, and Google's 1460 bytes. */

@@ -147,6 +147,9 @@ function fromJson(value: Record<string, unknown>, { device, family: usual }: Sho
   return { family, address, interface: dev, state, router: "router" in value, proxy: "proxy" in value, ...present(optional) };
 }
 
+/** What the kernel shows of a neighbour on a device without addresses of its own, as tun and WireGuard are: `lladdr 08`. */
+const NO_HARDWARE = /^[0-9a-f]{2}$/;
+
 /** `10.0.0.3 dev eth0 lladdr 02:00:00:00:00:03 router ref 1 used 1/1/1probes 0 REACHABLE proto static` (BusyBox has a blank before `probes`) */
 function ipNeigh(words: readonly string[], { device, family: usual }: Shown): Entry | undefined {
   const address = words[0] ?? "";
@@ -167,7 +170,7 @@ function ipNeigh(words: readonly string[], { device, family: usual }: Shown): En
     else if ((word === "ref" || word === "probes") && NUMBER.test(next)) i++;
     else if (word === "used" && /^[\d/]{1,40}$/.test(next)) i++;
     else if (word === "used" && /^[\d/]{1,40}probes$/.test(next) && NUMBER.test(words[i + 2] ?? "")) i += 2;
-    else if (word === "lladdr" && (readMac(next) !== undefined || readFamily(next) !== undefined)) {
+    else if (word === "lladdr" && (readMac(next) !== undefined || readFamily(next) !== undefined || NO_HARDWARE.test(next))) {
       // Neighbours of tunnels have an IP address here.
       mac = readMac(next);
       i++;

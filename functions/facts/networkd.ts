@@ -54,8 +54,8 @@ const STATUS = /^(?:[●○×*]\s+)?\d{1,6}: (\S{1,15})$/u;
 const WHOLE = /^(?:[●○×*]\s+)?(?:Overall )?State: [a-z-]{1,20}$/u;
 const FIELD = /^\s{0,48}([A-Z][A-Za-z0-9 ()./-]{1,40}):(?: (.*))?$/;
 const DEVICE = /^(?:--path=)?(?:\/sys)?\/(?:class\/net|devices\/virtual\/net)\/([^/\s]{1,15})\/?$/;
-/** `udevadm info` puts "E: " in front. */
-const LINK_FILE = /^(?:E: )?ID_NET_LINK_FILE=(\/\S{1,250})$/;
+/** `udevadm info` puts "E: " in front; what `udevadm test` says while it looks for the file. */
+const LINK_FILE = /^(?:(?:E: )?ID_NET_LINK_FILE=(\/\S{1,250})|(?:\S{1,15}: )?Config file (\/\S{1,250}\.link) (?:is applied|applies to .{1,200}))$/;
 const LEGEND = /^(?:IDX\s.*|WARNING: systemd-networkd is not running.*|\d{1,6} links listed\.)$/;
 const VERSION = /^systemd (\d{1,5})\b/;
 
@@ -119,7 +119,8 @@ export const networkd = defineFact({
       const name = DEVICE.exec(view.scope)?.[1] ?? "";
       // the rest of what udev says of the device is of no use here
       for (const { line, text: content } of lines(text)) {
-        const linkFile = LINK_FILE.exec(content.trim())?.[1];
+        const [, asked, applied] = LINK_FILE.exec(content.trim()) ?? [];
+        const linkFile = asked ?? applied;
         if (linkFile !== undefined && value.interfaces.length === 0) value.interfaces.push({ line, interface: name, linkFile });
       }
       return unparsed.with(value);

@@ -281,5 +281,7 @@ function mergeCounters(parts: readonly Part<Nstat>[]): Nstat {
       rows.set(row.name, valueDelta === undefined ? row : { ...row, valueDelta });
     }
   }
+  // what another search of the same showed
+  for (const row of parts.flatMap((part) => part.value.rows)) if (!rows.has(row.name)) rows.set(row.name, row);
   return { rows: [...rows.values()] };
 }

@@ -7,6 +7,11 @@ export function ranked<T>(parts: readonly Part<T>[]): Part<T>[] {
   return (first.length > 0 ? first : [...parts]).sort((a, b) => rankOf(b) - rankOf(a));
 }
 
+/** What {@link ranked} leaves out: the same outputs, read again. A log has gone on by then, so these tell more and replace nothing. */
+export function laterReadings<T>(parts: readonly Part<T>[]): Part<T>[] {
+  return parts.some((part) => part.sample === 1) ? parts.filter((part) => part.sample !== 1) : [];
+}
+
 /** True if one of the parts shows all of this scope; without one, all there is. */
 export const isShown = (parts: readonly Part<unknown>[], scope = ""): boolean => parts.some((part) => part.complete && part.view.scope === scope);
 

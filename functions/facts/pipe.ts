@@ -57,6 +57,12 @@ export const withoutLineNumbers = (text: string, pipe: string, argv: readonly st
     ? text.replace(/^(?:\d{1,9}[:-]|[ \t]{0,9}\d{1,9}\t)/gm, "")
     : text;
 
+/** The text without the signs that grep sets between groups of lines (`| grep -A3 eth`); the others keep their numbers. In listings of rules they part what belongs together. */
+export const withoutSeparators = (text: string, pipe: string, argv: readonly string[]): string =>
+  SINGLE_LINES.has(argv[0]) && SURROUNDED.test(pipe) ? text.replace(/^--$/gm, "") : text;
+const SINGLE_LINES: ReadonlySet<string | undefined> = new Set(["ip", "sysctl", "ifconfig", "ethtool", "nstat", "netstat"]);
+const SURROUNDED = /(?:^|\| )[ef]?grep (?:[^|\s]\S{0,60} ){0,6}?(?:-[a-zA-Z]{0,6}[ABC][ \d]|-\d{1,4}(?: |$)|--(?:(?:after|before)-)?context[ =])/;
+
 const TAKES_PARTS =
   /(?:^|\| )(?:g?awk (?:-F ?\S{1,8} )?(?:\/[^/|]{1,80}\/ ?|NR ?>=? ?\d{1,2} ?)?\{ ?print \$[1-9]|[ef]?grep (?:-(?!-? |e )\S{1,8} ){0,4}?-[a-zA-Z]{0,6}o|cut (?:(?:-d ?|--delimiter=).{0,3}? )?(?:-f ?|--fields=)(?:\d{1,4}[-,]){0,20}\d{1,4}(?= |$))/;
 const WIDTH = /(?:^|\| )cut (?:-[cb] ?|--(?:characters|bytes)=)1?-(\d{1,4})(?= |$)/;

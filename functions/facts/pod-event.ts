@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { agentLog } from "./agent-log.ts";
 import { isPromptLine, optionValue } from "./command.ts";
-import { defineFact, type Input, lines, UnparsedLines, type View } from "./fact.ts";
+import { defineFact, type Input, lines, mergeParts, UnparsedLines, type View } from "./fact.ts";
 import { kubeObjects } from "./kube-list.ts";
 import { isCalled } from "./node-name.ts";
+import { laterReadings } from "./parts.ts";
 import { present } from "./present.ts";
 
 /**
@@ -160,7 +161,16 @@ export const podEvent = defineFact({
     if (view.format === "describe" && rows.length === 0 && /^Name:/m.test(text) && !/^Events:/m.test(text)) unparsed.add(printed.length, printed.at(-1) ?? "");
     return unparsed.with({ rows: withStarted(ofThisNode(rows, places, input)) });
   },
+  merge(parts) {
+    const merged = mergeParts(parts);
+    const later = laterReadings(parts).flatMap((part) => part.value.rows);
+    // what is told again is as old, and as often, as the last reading says
+    const again = new Set(later.map(sayingOf));
+    return later.length === 0 ? merged : { ...merged, rows: [...merged.rows.filter((row) => !again.has(sayingOf(row))), ...later] };
+  },
 });
+
+const sayingOf = ({ source, object = "", reason = "", message }: Event): string => [source, object, reason, message].join(" ");
 
 /** Without the events of other nodes, where some are of the node of the capture, or all of the cluster's were listed: nobody sought out those of one pod then. */
 function ofThisNode(rows: readonly Event[], places: ReadonlyMap<Event, string>, { names = [], argv, pipe }: Input): readonly Event[] {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Address } from "./address.ts";
-import { defineDerivedFact, type Row } from "./fact.ts";
+import type { Pods } from "./cluster-pod.ts";
+import { defineDerivedFact, type Placed, type Row } from "./fact.ts";
 import type { Family } from "./ip-address.ts";
 import { addressText, prefixBits, widthOf, within } from "./ip-bits.ts";
 import type { Link } from "./link.ts";
@@ -84,6 +85,7 @@ interface Sources {
   readonly rule?: { rows: readonly (Rule & Row)[] };
   readonly address?: { rows: readonly (Address & Row)[] };
   readonly link?: { rows: readonly (Link & Row)[] };
+  readonly "cluster-pod"?: Placed<Pods>;
 }
 
 /** At most so many rows of one probe and family: a node has no more pods, and a full table of an internet router proves no more. */
@@ -110,7 +112,9 @@ interface Question {
 export const routeLookup = defineDerivedFact({
   id: "route-lookup",
   title: "Which route packets of this node take, looked up as the kernel does",
-  from: ["route", "rule", "address", "link"],
+  from: ["route", "rule", "address", "link", "cluster-pod"],
+  optional: ["cluster-pod"],
+  inPart: ["cluster-pod"],
   schema: RouteLookup,
   derive(values: Sources): RouteLookup {
     const [routes, rules] = [values.route?.rows ?? [], values.rule?.rows ?? []];
@@ -119,7 +123,9 @@ export const routeLookup = defineDerivedFact({
     const tables = routeTables({ routes, rules, addresses, links });
     const rows: Lookup[] = [];
     const counts = new Map<string, number>();
-    for (const question of questions(routes, addresses, links, tables)) {
+    // those of other nodes live elsewhere
+    const listed = (values["cluster-pod"]?.rows ?? []).filter((pod) => pod.own === true && pod.status !== "Completed");
+    for (const question of questions(routes, addresses, links, tables, listed)) {
       const key = `${question.probe} ${question.packet.family}`;
       const count = (counts.get(key) ?? 0) + 1;
       counts.set(key, count);
@@ -134,6 +140,7 @@ function* questions(
   addresses: readonly (Address & Row)[],
   links: readonly (Link & Row)[],
   tables: Tables,
+  listed: Placed<Pods>["rows"],
 ): Generator<Question> {
   const first = routes[0] as Route & Row;
   for (const family of ["ipv4", "ipv6"] as const) {
@@ -173,7 +180,7 @@ function* questions(
     }
     for (const row of ownAddresses) yield { probe: "local-address", packet: packet(row.address), expected: [row.interface], because: row };
     const nodeAddress = uplinkAddress(ownAddresses, own, tables.lookup(packet(outside)));
-    for (const pod of podsOf(own, ownAddresses, links, taken)) {
+    for (const pod of podsOf(own, ownAddresses, links, taken, listed)) {
       yield { probe: "pod", packet: packet(pod.address), expected: pod.interfaces, because: pod.because };
       const [inputInterface] = pod.interfaces;
       if (inputInterface !== undefined) {
@@ -271,8 +278,14 @@ interface Pod {
   readonly because: Row;
 }
 
-/** Local pods: a route to one address on a pod's interface, a prefix behind cilium_host, the subnet of a bridge with pods. */
-function podsOf(routes: readonly (Route & Row)[], addresses: readonly (Address & Row)[], links: readonly (Link & Row)[], taken: ReadonlySet<string>): Pod[] {
+/** Local pods: a route to one address on a pod's interface, a prefix behind cilium_host, the subnet of a bridge with pods; and what kubectl lists within these. */
+function podsOf(
+  routes: readonly (Route & Row)[],
+  addresses: readonly (Address & Row)[],
+  links: readonly (Link & Row)[],
+  taken: ReadonlySet<string>,
+  listed: Placed<Pods>["rows"],
+): Pod[] {
   const pods = new Map<string, { address: string; interfaces: string[]; because: Row }>();
   const add = (address: string, name: string, because: Row) => {
     const known = pods.get(address);
@@ -292,6 +305,7 @@ function podsOf(routes: readonly (Route & Row)[], addresses: readonly (Address &
       isConnected(row, addresses) && (ported || (/^(?:cni0|cbr0|kube-bridge)$/.test(row.interface) && !links.some((link) => link.master !== undefined)));
     if (!own && !bridged) continue;
     add(inside(row.prefix, taken), row.interface, row);
+    for (const pod of listed) if (pod.address !== undefined && within(pod.address, row.prefix)) add(pod.address, row.interface, row);
     // other tables may lead a part of them elsewhere
     for (const part of partsOf(row, routes, links)) add(inside(part.prefix, taken), row.interface, row);
   }

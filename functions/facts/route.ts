@@ -11,6 +11,7 @@ import { isPrompt, withoutPrompts } from "./paste.ts";
 import { withoutLineCount } from "./pipe.ts";
 import { laidOut, present } from "./present.ts";
 import { procNet } from "./proc-net.ts";
+import { type TalosResource, talosResources, talosView } from "./talos.ts";
 import { wordsOf } from "./words.ts";
 
 const TYPES = ["unicast", "local", "broadcast", "anycast", "multicast", "blackhole", "unreachable", "prohibit", "throw"] as const;
@@ -89,6 +90,7 @@ export const route = defineFact({
   commands: [{ argv: ["ip", "-j", "-4", "route", "show", "table", "all"] }, { argv: ["ip", "-j", "-6", "route", "show", "table", "all"] }],
   recognize(argv): View | undefined {
     if (argv[0] === "route" || argv[0] === "netstat") return netTools(argv);
+    if (argv[0] === "talosctl") return talosView(argv, /^routes?(?:status(?:es)?(?:\.net\.talos\.dev)?)?$/i, 5);
     if (argv.length === 2 && argv[0] === "cat" && PROC.test(argv[1] as string)) return { format: "proc", complete: true, scope: "ipv4", rank: 1 };
     if (argv.length === 2 && argv[0] === "cat" && PROC6.test(argv[1] as string)) return { format: "proc6", complete: false, scope: "ipv6", rank: 0 };
     const devices = nmcliDevices(argv);
@@ -114,6 +116,7 @@ export const route = defineFact({
     else if (view.format === "proc") readProc(rows, text, unparsed);
     else if (view.format === "proc6") readProc6(rows, text, unparsed);
     else if (view.format === "nmcli") for (const field of nmcliFields(text, argv, unparsed)) rows.push(...nmcliRoute(field));
+    else if (view.format.startsWith("talos")) for (const resource of talosResources(text, view, "RouteStatus", unparsed)) rows.push(...talosRoute(resource));
     else if (view.format === "json") fromJson(rows, text, defaults(argv), unparsed);
     else readText(rows, text, defaults(argv), unparsed);
     return unparsed.with({ rows });
@@ -515,6 +518,32 @@ function nmcliRoute({ line, interface: name, key, value }: NmcliField): Route[] 
   // the types are not told; in the table of the node's own addresses there is no other
   const type: Type = place !== "local" ? "unicast" : destination.prefix === "ff00::/8" ? "multicast" : "local";
   return [{ line, family, type, prefix: destination.prefix, ...values, table: place, flags: [] }];
+}
+
+/** `inet4/10.5.0.1//1024`, `local/inet4//10.5.0.2/32/0`: table, family, gateway, destination, metric. */
+const TALOS_ID = /^(?:([^/]{1,20})\/)?(?:[^/]{1,15}\/)?inet([46])\/([^/]{0,45})\/(?:([^/]{1,45}\/\d{1,3}))?\/(\d{1,10})$/;
+
+/** A table of Talos does not tell types: those of the node's own addresses and of broadcast are one there, and left out; a route without an interface rejects. */
+function talosRoute({ line, id, words, spec }: TalosResource): Route[] {
+  const [, place = "main", digit = "", next = "", to, priority] = TALOS_ID.exec(id) ?? [];
+  const family = digit === "4" ? "ipv4" : "ipv6";
+  const table = spec?.get("table") ?? (/^(?:local|default|unspec|\d{1,10})$/.test(place) ? place : "main");
+  const destination = readPrefix(to ?? (family === "ipv4" ? "0.0.0.0/0" : "::/0"), family);
+  if (digit === "" || destination === undefined || (spec === undefined && table === "local")) return [];
+  const last = words.at(-2) ?? "";
+  const named = spec?.get("outLinkName") ?? (/^\d{1,10}$/.test(words.at(-1) ?? "") && NAME.test(last) && !last.includes(":") && last !== next ? last : "");
+  const type = spec === undefined ? (named === "" ? "blackhole" : "unicast") : TYPE_NAMES.get(spec.get("type") ?? "");
+  if (type === undefined) return [];
+  const some = (value: string | undefined): string | undefined => (value === "" ? undefined : value);
+  const values = present({
+    gateway: some(next),
+    interface: some(named),
+    source: some(spec?.get("src")),
+    metric: asInteger(priority),
+    protocol: some(spec?.get("protocol")),
+    scope: some(spec?.get("scope")),
+  });
+  return [{ line, family, type, prefix: destination.prefix, ...values, table, flags: [] }];
 }
 
 /** The flags column, letter by letter; equal ones are one list. Undefined if it is none. */

@@ -12,7 +12,7 @@ export interface Samples<T> {
  * `byName`: each row is compared with the one of its own name, so that a line that could not be read, such as what somebody wrote below, does no harm.
  */
 export function samples<T>(parts: readonly Part<T>[], byName = false): Samples<T>[] {
-  const isWhole = (part: Part<T>): boolean => (byName ? part.view.complete && part.truncated !== true : part.complete);
+  const isWhole = (part: Part<T>): boolean => (byName ? part.truncated !== true : part.complete);
   const groups = Map.groupBy(
     parts.toSorted((a, b) => rankOf(b) - rankOf(a)),
     (part) => `${part.view.format} ${part.view.scope}`,

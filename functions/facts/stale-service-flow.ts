@@ -8,7 +8,7 @@ import { hasNftProxy, nftServices } from "./nft-service.ts";
 import { placed } from "./placed.ts";
 
 /**
- * Tracked UDP flows to a service of kube-proxy (in its modes iptables and nftables), or to a port that the portmap plugin or Docker publishes, that are sent to an endpoint which the
+ * Tracked UDP flows to a service of kube-proxy (in its modes iptables and nftables), or to a port that the portmap plugin, Docker or Podman publishes, that are sent to an endpoint which the
  * service or port does not have any more.
  */
 const Flow = z.object({
@@ -214,6 +214,7 @@ function addTranslated(
   const listed = new Set(rulesOf(iptables.rows, "KUBE-SERVICES").map((row) => row.destination?.replace(/\/32$/, "")));
   const isService = (address: string): boolean => listed.has(address) || networks?.prefixes.has(twoBytes(address)) === true;
   const mine = new Set(address?.rows.map((row) => row.address));
+  const isOwn = (to: string, published: Published | undefined): boolean => (to.startsWith("127.") ? published?.loopback === true : mine.has(to));
   const told = new Set<string>();
   for (const flow of flows) {
     const { destination, destinationPort: port, replySource, replySourcePort = 0 } = flow;
@@ -227,7 +228,10 @@ function addTranslated(
     // a rule that leads to endpoints, whichever they are, would have translated it
     const led = !translated && flow.unreplied ? entrances.get(key) : undefined;
     const service =
-      services.get(key) ?? nodePort ?? (!translated && mine.has(destination) ? published : undefined) ?? (led && { endpoints: undefined, rules: [led] });
+      services.get(key) ??
+      nodePort ??
+      (!translated && isOwn(destination, published) ? published : undefined) ??
+      (led && { endpoints: undefined, rules: [led] });
     const gone = service === undefined && translated && flow.unreplied && networks !== undefined && isGone(networks, destination);
     if (!gone && (service === undefined || service.endpoints?.has(endpointOf(replySource, replySourcePort)) === true)) continue;
     // not translated, and there is nowhere to: the service refuses it
@@ -278,22 +282,33 @@ function serviceNetworks(iptables: Pick<Iptables, "chains" | "rows">): ServiceNe
 const twoBytes = (address: string): string => address.split(".", 2).join(".");
 const isGone = ({ prefixes, named }: ServiceNetworks, address: string): boolean => prefixes.has(twoBytes(address)) && !named.has(address);
 
-/** UDP ports of the node that the portmap plugin, Docker, CRI-O or kubenet translate (IPv4), with all addresses they lead to. */
-function publishedPorts(iptables: Pick<Iptables, "rows">): Map<number, { endpoints: Set<string>; rules: IptablesRow[] }> {
-  const ports = new Map<number, { endpoints: Set<string>; rules: IptablesRow[] }>();
+interface Published {
+  readonly endpoints: Set<string>;
+  readonly rules: IptablesRow[];
+  /** Whether it is translated for 127.0.0.0/8, too; Docker leaves that to its proxy, except for the ports of a swarm. */
+  loopback: boolean;
+}
+
+/** Chains of the portmap plugin, of netavark (Podman) and of a swarm's ingress network. */
+const PORT_CHAIN = /^(?:CNI-DN-|NETAVARK-DN-|DOCKER-INGRESS$)/;
+
+/** UDP ports of the node that the portmap plugin, Docker, Podman, CRI-O or kubenet translate (IPv4), with all addresses they lead to. */
+function publishedPorts(iptables: Pick<Iptables, "rows">): Map<number, Published> {
+  const ports = new Map<number, Published>();
   const kubenet = new Map(rulesOf(iptables.rows, "KUBE-HOSTPORTS").map((row) => [row.target, row.destinationPort]));
   for (const row of iptables.rows) {
     if (row.family !== "ipv4") continue;
-    const published = row.chain.startsWith("CNI-DN-") || (row.chain === "DOCKER" && row.target === "DNAT");
+    const published = PORT_CHAIN.test(row.chain) || (row.chain === "DOCKER" && row.target === "DNAT");
     // of kubenet and CRI-O the port stands where the chain is entered
     const hostPort = published ? row.destinationPort : row.chain.startsWith("KUBE-HP-") ? kubenet.get(row.chain) : undefined;
     if (row.protocol !== "udp" || row.toDestination === undefined || !/^\d{1,5}$/.test(hostPort ?? "")) continue;
     const port = Number(hostPort);
     // everything talks to port 53 of something
     if (port === 53) continue;
-    const known = ports.get(port) ?? { endpoints: new Set(), rules: [] };
+    const known = ports.get(port) ?? { endpoints: new Set(), rules: [], loopback: false };
     known.endpoints.add(row.toDestination);
     known.rules.push(row);
+    known.loopback ||= row.chain !== "DOCKER";
     ports.set(port, known);
   }
   return ports;

@@ -52,6 +52,18 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     confidence: 0.9,
     reason: "that its container has started since, the last lines tell alone",
   },
+  "cni-config-missing/near-miss-ready-when-the-log-was-read-again": {
+    lost: ["journalctl -u kubelet --no-pager -n 3"],
+    cause: "cni-config-missing",
+    confidence: 0.8,
+    reason: "that the kubelet has become ready since, the second look at its log tells alone",
+  },
+  "default-route-missing/near-miss-asked-again-and-it-is-there": {
+    lost: ["ip route get 9.9.9.9"],
+    cause: "default-route-missing",
+    confidence: 0.75,
+    reason: "that there is a default route by now, the kernel's answer tells alone",
+  },
   "default-route-missing/near-miss-goes-out-by-ipv6-and-an-address-of-ipv6-is-not-reached": {
     lost: ["ip -6 route"],
     cause: "default-route-missing",
@@ -81,6 +93,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "ipvs-leftovers",
     confidence: 0.78,
     reason: "that the mode was changed in between, the two answers tell together",
+  },
+  "leftover-cni-interface/near-miss-pod-described-again-has-started": {
+    lost: ["kubectl describe pod nginx-7c"],
+    cause: "leftover-cni-interface",
+    confidence: 0.95,
+    reason: "that the pod has started since, the second look at it tells alone",
   },
   "link-flapping/near-miss-lost-while-the-machine-started-by-uptime-p": {
     lost: ["uptime -p"],
@@ -129,6 +147,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "overlay-interface-down",
     confidence: 0.94,
     reason: "that flannel has another tunnel by now, the end of the list of links and the routes tell alone",
+  },
+  "overlay-port-blocked/near-miss-log-lines-of-before-firewalld-let-it-in": {
+    lost: ["nft list ruleset"],
+    cause: "overlay-port-blocked",
+    confidence: 0.72,
+    reason: "that the port is let in by now, the ruleset tells alone; the log of a firewall is often all that is shown",
   },
   "resolv-conf-loop/inconclusive-loop-before-the-last-restart-long-ago": {
     lost: ["kubectl -n kube-system get pods -l k8s-app=kube-dns"],
@@ -195,6 +219,12 @@ export const CLEARED_BY_ONE_OUTPUT: Readonly<Record<string, Cleared>> = {
     cause: "vtep-mac-mismatch",
     confidence: 0.94,
     reason: "the right entry is the last line of that list",
+  },
+  "vtep-mac-mismatch/near-miss-flannel-s-log-has-the-new-address-by-now": {
+    lost: ["kubectl logs -n kube-flannel kube-flannel-ds-node1 | grep -E '(calling|adding)'"],
+    cause: "vtep-mac-mismatch",
+    confidence: 0.94,
+    reason: "the right address is in the last lines of that log",
   },
   "vtep-mac-mismatch/near-miss-the-node-at-the-other-end-was-shown-too": {
     lost: ["ip addr"],
