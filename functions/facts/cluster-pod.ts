@@ -277,7 +277,7 @@ function engineOf(text: string, argv: readonly string[]): Pod[] {
   const rows: Pod[] = [];
   // `docker inspect -f '{{.NetworkSettings.IPAddress}}' k8s_POD_…`: a line for each that was named, with its address or, of one that has none of its own, without
   const named = argv.slice(2).filter((word) => word.startsWith("k8s_"));
-  const answers = named.length === 0 ? [] : [...lines(text.trimEnd())];
+  const answers = named.length === 0 ? [] : [...lines(text.trimEnd())].filter((answer) => !isPrompt(answer.text));
   if (answers.length <= named.length && answers.every(({ text: content }) => content.trim() === "" || addressFamily(content.trim()) !== undefined))
     for (const [i, { line, text: content }] of answers.entries()) {
       const [, name, namespace] = content.trim() === "" ? [] : (ENGINE_POD.exec(named[i] ?? "") ?? []);
