@@ -85,10 +85,10 @@ describe.each(fixtures)("%s", (path) => {
     capture.outputs.forEach((output, i) => {
       const name = `${output.command} (sample ${output.sample})`;
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      if (taken(48, path, i, "without")) expect(invented(path, capture, without(capture, i), output), `without ${name}`).toEqual([]);
-      if (taken(96, path, i, "failed")) expect(invented(path, capture, failed, output), `failed: ${name}`).toEqual([]);
+      if (taken(96, path, i, "without")) expect(invented(path, capture, without(capture, i), output), `without ${name}`).toEqual([]);
+      if (taken(192, path, i, "failed")) expect(invented(path, capture, failed, output), `failed: ${name}`).toEqual([]);
       const missing = changed(capture, i, { text: "", stderr: "", exitCode: 127 });
-      if (taken(144, path, i, "missing")) expect(invented(path, capture, missing, output), `not installed: ${name}`).toEqual([]);
+      if (taken(288, path, i, "missing")) expect(invented(path, capture, missing, output), `not installed: ${name}`).toEqual([]);
     });
   });
 
@@ -96,7 +96,7 @@ describe.each(fixtures)("%s", (path) => {
     const capture = await readCaptureFiles(`${runbooks}rules/${path}`);
     capture.outputs.forEach((output, i) => {
       for (const text of output.text === "" ? [] : cuts(output.text, 3)) {
-        if (!taken(160, path, i, text.length)) continue;
+        if (!taken(320, path, i, text.length)) continue;
         const cut = changed(capture, i, { text, truncated: true });
         expect(invented(path, capture, cut, output), `${output.command} cut at ${text.length} of ${output.text.length}`).toEqual([]);
       }
@@ -118,12 +118,12 @@ describe.each(faulty)("%s", (path) => {
     capture.outputs.forEach((output, i) => {
       if (!rulesOn(output).some((rule) => rule.file.id === id)) return;
       const name = `${output.command} (sample ${output.sample})`;
-      if (taken(12, path, i, "without")) expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
+      if (taken(24, path, i, "without")) expect(verdict(without(capture, i)), `without ${name}`).toMatch(open);
       const failed = changed(capture, i, { text: "", stderr: "cannot open: Permission denied", exitCode: 1 });
-      if (output.text !== "" && taken(16, path, i, "failed")) expect(verdict(failed), `failed: ${name}`).toMatch(open);
+      if (output.text !== "" && taken(32, path, i, "failed")) expect(verdict(failed), `failed: ${name}`).toMatch(open);
       const others = capture.outputs.filter((one) => one.command !== output.command);
       // of a command that was run once that is no other capture
-      if (others.length < capture.outputs.length - 1 && taken(16, path, i, "every sample")) {
+      if (others.length < capture.outputs.length - 1 && taken(32, path, i, "every sample")) {
         const locked: Capture = {
           ...capture,
           outputs: capture.outputs.map((one) => (one.command === output.command ? { ...one, text: "", stderr: "locked", exitCode: 4 } : one)),
@@ -132,7 +132,7 @@ describe.each(faulty)("%s", (path) => {
         expect(verdict({ ...capture, outputs: others }), `never run: ${name}`).toMatch(open);
       }
       for (const text of output.text === "" ? [] : cuts(output.text, 5)) {
-        if (!taken(80, path, i, text.length)) continue;
+        if (!taken(160, path, i, text.length)) continue;
         expect(verdict(changed(capture, i, { text, truncated: true })), `${name} cut at ${text.length} of ${output.text.length}`).toMatch(open);
       }
     });
