@@ -66,7 +66,11 @@ hostname "$1"
 mount -t tmpfs tmpfs /tmp
 mkdir /tmp/cgroup
 mount --bind "$2" /tmp/cgroup
-while mountpoint -q /run/netns; do umount -R -l /run/netns; done
+tries=0
+while mountpoint -q /run/netns; do
+  # one that another lab takes down at this moment is gone before its turn comes
+  umount -R -l /run/netns || [ $((tries += 1)) -lt 20 ]
+done
 umount -R -l /sys
 mount -t sysfs sysfs /sys
 mount --move /tmp/cgroup /sys/fs/cgroup
