@@ -46,7 +46,7 @@ export function sharedImporter<File extends Shared>({
   readonly together: (files: readonly File[]) => Promise<Together>;
   readonly text: (text: string) => readonly Capture[];
 } {
-  /** Runs `use` with a private folder, which is gone afterwards; where it lay for a moment means nothing to a person. */
+  /** Runs `use` with a private folder, which is gone afterwards. */
   async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promise<Result> {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const folder = mkdtempSync(join(directory, "shared-"));
@@ -56,6 +56,7 @@ export function sharedImporter<File extends Shared>({
       rmSync(folder, { recursive: true, force: true });
     }
   }
+  // where it lay for a moment means nothing to a person
   const read = (path: string, folder: string): Promise<Capture[]> =>
     readCaptures(path, secrets).catch((cause: unknown) => {
       const message = (cause as Error).message.replaceAll(`${path}: `, "").replaceAll(`${folder}/`, "").replaceAll(folder, "it");

@@ -120,7 +120,12 @@ async function open(ports: Ports, request: PasteRequest): Promise<MessageRef> {
   return thread;
 }
 
-const namesOf = (files: readonly { readonly name: string }[]): string => files.map(({ name }) => name).join(", ");
+/** Names of files that were read together; a message has not room for ten long ones. */
+function namesOf(files: readonly { readonly name: string }[]): string {
+  const shown = files.length > 3 ? files.slice(0, 2) : files;
+  const more = files.length - shown.length;
+  return shown.map(({ name }) => name).join(", ") + (more === 0 ? "" : ` and ${more} more`);
+}
 
 async function readFiles(ports: Ports, id: string, part: string, files: readonly SharedFile[]): Promise<Read[]> {
   const [only, ...more] = files;

@@ -103,7 +103,12 @@ test("several outputs in one text: each is read, and quoted by the line of the t
 test("outputs in a file each: one diagnosis of all, and what is none of them is told", async () => {
   const at = bench();
   const folder = mkdtempSync(join(tmpdir(), "netcheck-pasted-"));
-  const files: Record<string, string> = { "iptables-save_-c.txt": saved, "ip_route.txt": "default via 10.0.0.1 dev eth0\n", "ip_addr.txt": "\n" };
+  const files: Record<string, string> = {
+    "iptables-save_-c.txt": saved,
+    "ip_route.txt": "default via 10.0.0.1 dev eth0\n",
+    "ip_addr.txt": "\n",
+    "ip_rule.txt": "\n",
+  };
   try {
     for (const [name, text] of Object.entries(files)) {
       at.files[name] = join(folder, name);
@@ -116,7 +121,7 @@ test("outputs in a file each: one diagnosis of all, and what is none of them is 
   expect(at.outcome()).toBe("diagnosed");
   expect([...at.chat.posts.keys()].filter((key) => key.includes("/diagnosis-"))).toEqual(["inc-1/diagnosis-1"]);
   expect(at.chat.data("inc-1/diagnosis-1")).toMatchObject({
-    source: "iptables-save_-c.txt, ip_route.txt, ip_addr.txt",
+    source: "iptables-save_-c.txt, ip_route.txt and 2 more",
     cause: { rule: "kube-forward-before-cilium" },
   });
   expect(at.chat.data("inc-1/unreadable-1")["text"]).toBe("Could not read ss.txt. Slack does not have it any more.");
