@@ -66,7 +66,8 @@ export async function record({ source, output, directory, runbooks }: Recording,
       `${source}: without its names and addresses this capture is diagnosed differently, so it would prove nothing; nothing was written.\n${changed.map((one) => `  ${one}`).join("\n")}`,
     );
   // <rule>/fixtures/<case>: the case is the rule's
-  const rule = basename(dirname(folder)) === "fixtures" ? basename(dirname(dirname(folder))) : first;
+  const named = basename(dirname(folder)) === "fixtures" ? basename(dirname(dirname(folder))) : "";
+  const rule = catalogue.rules.has(named) ? named : first;
   const expected = rule === undefined ? undefined : expectation(rule, written, catalogue, first);
   writeCaptureDirectory(written, folder);
   if (expected !== undefined) writeFileSync(join(folder, "expect.yaml"), expectText(rule ?? "", expected));
