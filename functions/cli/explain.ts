@@ -1,11 +1,11 @@
 import type { Capture } from "../facts/capture.ts";
 import type { Command } from "../facts/fact.ts";
 import { facts as allFacts } from "../facts/index.ts";
-import { readFacts } from "../facts/read.ts";
 import type { Program, Rule } from "../rules/compile.ts";
 import { sourcesOf } from "../rules/compile.ts";
 import type { Evidence, Finding, RuleVerdict } from "../rules/diagnosis.ts";
-import { attempt, evaluateRule, Facts } from "../rules/evaluate.ts";
+import { attempt, type Facts } from "../rules/evaluate.ts";
+import { judgeRule } from "../rules/judge.ts";
 import { cut } from "../triage/plain-text.ts";
 import { type Clause, Clauses, type Search } from "./clauses.ts";
 import { commandText, withShortCommands } from "./command-text.ts";
@@ -64,8 +64,8 @@ export interface ExplainedRow extends Evidence {
 
 /** Judges a capture by one rule and tells why. */
 export function explanation(rule: Rule, capture: Capture): Explanation {
-  const facts = new Facts(capture, readFacts(capture, rule.facts));
-  const { verdict, reason, finding } = evaluateRule(rule, facts);
+  const { facts, outcome } = judgeRule(rule, capture);
+  const { verdict, reason, finding } = outcome;
   const explained = [
     ...rule.needs.map(({ fact, whole }) => explainedFact(fact, whole ? "needs all of" : "needs", facts)),
     ...rule.file.uses.map((fact) => explainedFact(fact, "uses", facts)),

@@ -2,9 +2,10 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type Capture, captureOf, indexOf } from "../facts/capture.ts";
 import { readCaptures } from "../imports/index.ts";
-import { diagnose, judge } from "../rules/diagnose.ts";
+import { diagnose } from "../rules/diagnose.ts";
 import type { Diagnosis, Evidence } from "../rules/diagnosis.ts";
 import type { Expect } from "../rules/fixtures.ts";
+import { judgeRule } from "../rules/judge.ts";
 import { type Catalogue, ownSecrets } from "../rules/load.ts";
 import { SqliteStore } from "../store/sqlite.ts";
 import { writeCaptureDirectory } from "../transports/capture-files.ts";
@@ -176,8 +177,8 @@ function differences(before: Diagnosis, after: Diagnosis, original: Capture, scr
 function expectation(rule: string, capture: Capture, catalogue: Catalogue, first: string | undefined): Expect | undefined {
   const one = catalogue.rules.get(rule);
   if (one === undefined) return undefined;
-  const verdict = judge(capture, { rules: new Map([[rule, one]]) }).outcomes[0]?.verdict;
-  return verdict === undefined ? undefined : { verdict, ...(first === rule ? { first: true } : {}) };
+  const verdict = judgeRule(one, capture).outcome.verdict;
+  return { verdict, ...(first === rule ? { first: true } : {}) };
 }
 
 const expectText = (rule: string, { verdict, first }: Expect): string =>

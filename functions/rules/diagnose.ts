@@ -1,22 +1,11 @@
 import type { Capture } from "../facts/capture.ts";
 import { tellsTime } from "../facts/date-output.ts";
-import { readFacts } from "../facts/read.ts";
 import type { Cause, Diagnosis, Finding, Verdict } from "./diagnosis.ts";
 import { severities } from "./diagnosis.ts";
-import { evaluateRule, Facts, type Outcome } from "./evaluate.ts";
+import type { Outcome } from "./evaluate.ts";
 import { bind } from "./fix.ts";
+import { judge } from "./judge.ts";
 import type { Catalogue } from "./load.ts";
-
-/** The word on a capture of every rule of its runbook, and the facts they judged. What a runbook does not name has nothing to say: a pod's network is no node's. */
-export function judge(
-  capture: Capture,
-  { rules, runbooks }: Pick<Catalogue, "rules"> & Partial<Pick<Catalogue, "runbooks">>,
-): { facts: Facts; outcomes: readonly Outcome[] } {
-  const facts = new Facts(capture, readFacts(capture));
-  const named = runbooks?.get(capture.runbook)?.rules ?? "all";
-  const judges = named === "all" ? [...rules.values()] : named.flatMap((id) => rules.get(id) ?? []);
-  return { facts, outcomes: judges.map((rule) => evaluateRule(rule, facts)) };
-}
 
 /**
  * Diagnoses a capture: one list of ranked causes with what they explain, what else was found, what could not be checked.
@@ -29,7 +18,7 @@ export function diagnose(
   elapsed: () => number,
 ): Diagnosis {
   const started = elapsed();
-  const { facts, outcomes } = judge(capture, catalogue);
+  const { facts, outcomes, gone } = judge(capture, catalogue);
   const matched = outcomes.filter((outcome) => outcome.finding !== undefined);
   const ids = new Set(matched.map((outcome) => outcome.rule.file.id));
   // a cause that a better cause explains is listed under that one, not beside it
@@ -37,6 +26,7 @@ export function diagnose(
   const causes = matched
     .filter((outcome) => outcome.rule.file.role === "cause" && !explained.has(outcome.rule.file.id))
     .map((outcome) => causeOf(outcome, ids, catalogue))
+    .map((cause) => (gone.has(cause.rule) ? { ...cause, summary: `${cause.summary} ${GONE}` } : cause))
     .sort((a, b) => b.confidence - a.confidence || b.explains.length - a.explains.length || rank(b) - rank(a) || (a.rule < b.rule ? -1 : 1));
   const ofRole = (role: string) => matched.filter((outcome) => outcome.rule.file.role === role).map((outcome) => outcome.finding as Finding);
   const minor = matched.filter((outcome) => outcome.rule.file.role === "cause" && explained.has(outcome.rule.file.id));
@@ -52,11 +42,13 @@ export function diagnose(
     symptoms,
     risks: ofRole("risk"),
     unchecked: [...undecided.map(({ rule, reason }) => ({ rule: rule.file.id, reason })), ...broken],
-    unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: capture.outputs[output]?.command ?? "", lines })),
-    unknown: facts.set.unknown.map((output) => capture.outputs[output]?.command ?? "").filter((command) => !tellsTime(command)),
+    unparsed: facts.set.unparsed.map(({ output, lines }) => ({ command: facts.capture.outputs[output]?.command ?? "", lines })),
+    unknown: facts.set.unknown.map((output) => facts.capture.outputs[output]?.command ?? "").filter((command) => !tellsTime(command)),
     stats: { bytes: facts.set.bytes, lines: facts.set.lines, rules: outcomes.length + broken.length, ms: Math.round((elapsed() - started) * 10) / 10 },
   };
 }
+
+const GONE = "A later answer to the same question does not show it any more.";
 
 function causeOf(outcome: Outcome, matched: ReadonlySet<string>, catalogue: Pick<Catalogue, "fixes"> & Partial<Pick<Catalogue, "broken">>): Cause {
   const finding = outcome.finding as Finding;

@@ -2,11 +2,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Capture } from "../facts/capture.ts";
-import { readFacts } from "../facts/read.ts";
 import type { Rule } from "./compile.ts";
 import { diagnose } from "./diagnose.ts";
 import type { Evidence, RuleVerdict } from "./diagnosis.ts";
-import { evaluateRule, Facts } from "./evaluate.ts";
+import { judgeRule } from "./judge.ts";
 import { type Catalogue, loadFile } from "./load.ts";
 
 /**
@@ -163,7 +162,7 @@ export async function checkCase(fixture: FixtureCase, catalogue: Pick<Catalogue,
     problems.push({ check, expected: show(expected), actual: show(actual) });
   };
   const quiet = mustBeQuiet(fixture);
-  const outcome = evaluateRule(rule, new Facts(capture, readFacts(capture, rule.facts)));
+  const { outcome } = judgeRule(rule, capture);
   const evidence = outcome.finding?.evidence ?? [];
   if (outcome.verdict !== expect.verdict) differ("verdict", expect.verdict, `${outcome.verdict}${outcome.reason === "" ? "" : ` (${outcome.reason})`}`);
   const quoted = evidence.map(({ text }) => text).join("\n");

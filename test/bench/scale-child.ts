@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readFacts } from "../../functions/facts/read.ts";
-import { judge } from "../../functions/rules/diagnose.ts";
+import { judge } from "../../functions/rules/judge.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 

@@ -6,7 +6,7 @@ import type { Capture } from "../../functions/facts/capture.ts";
 import { commandLine, isPromptLine } from "../../functions/facts/command.ts";
 import { captureOfDraft } from "../../functions/imports/bundle.ts";
 import { pastedCaptures } from "../../functions/imports/index.ts";
-import { judge } from "../../functions/rules/diagnose.ts";
+import { judge } from "../../functions/rules/judge.ts";
 import { loadCatalogue } from "../../functions/rules/load.ts";
 import { readCaptureFiles } from "../../functions/transports/capture-files.ts";
 import { taken } from "./taken.ts";
