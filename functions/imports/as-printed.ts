@@ -5,6 +5,7 @@ import { isCommand } from "./bundle.ts";
 import { blocksOf, PRE } from "./code-blocks.ts";
 import { namedOutputs } from "./named-outputs.ts";
 import { plainPrompts } from "./prompts.ts";
+import { withoutWindow } from "./window.ts";
 import { outOfYaml } from "./yaml-outputs.ts";
 
 /**
@@ -20,7 +21,7 @@ export function asPrinted(text: string): readonly string[] {
   const ends = session.includes("\n") ? /\r{1,8}\n/g : /\r/g;
   const lines = session.replaceAll(ends, "\n").split("\n");
   const shown = withoutColors(lines.map((line) => (OVERWRITTEN.test(line) && line.length < LONGEST ? overwritten(line) : line)).join("\n"));
-  return fenced(outOfYaml(actionSteps(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n"))))));
+  return fenced(outOfYaml(actionSteps(withoutWindow(withoutMargin(unpadded(typewritten(shown.replaceAll(PASTING, "")).split("\n")))))));
 }
 
 /** How Jira, forums and Org begin and end a block. */
@@ -171,13 +172,12 @@ function withoutMargin(lines: readonly string[]): readonly string[] {
 /** A session or a job's log shows its first command soon; a log of the node may be very long. */
 const BEGINNING = 5000;
 
-/** True if commands stand behind a prompt, or in headings. */
+/** True if commands stand behind a prompt, or in headings: several, or one in the first line. */
 function namesCommand(lines: readonly string[]): boolean {
   const plain = plainPrompts(lines.slice(0, BEGINNING));
-  return (
-    plain.some((line) => line.length < 500 && isPromptLine(line) && isCommand(withoutPrompt(line))) ||
-    namedOutputs(blocksOf(plain), undefined).outputs.length > 1
-  );
+  if (plain.some((line) => line.length < 500 && isPromptLine(line) && isCommand(withoutPrompt(line)))) return true;
+  const { outputs, commands } = namedOutputs(blocksOf(plain), undefined);
+  return outputs.length > 1 || (outputs.length === 1 && commands.has(plain.findIndex((line) => line.trim() !== "")));
 }
 
 function numbered(lines: readonly string[]): readonly string[] | undefined {

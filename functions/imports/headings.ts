@@ -50,9 +50,11 @@ const SYSTEM_POD = /^(?:coredns|etcd|kindnet|kube-(?:apiserver|controller-manage
 const BEFORE =
   /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?:? (?:[-–|] )?)?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
 const QUOTED = /^([`"'])(.{1,400})\1:?$/;
+/** What commands begin with, those that no file is named after as well. */
+const BEGINNINGS = `${PROGRAMS}|adjtimex|awk|aws|bpftrace|chroot|command|dig|dropwatch|find|for|kubeadm|logread|lslocks|nc|ndisc6|nerdctl|nslookup|ntp(?:q|stat|date|time|ctl)|readlink|ssh|stern|systemd|time|udevadm|vmware|wc|wget|which|while|xtables`;
 /** Any other signs, and a word or two between them: `• ip route`, `[INFO] Running: ip route`, `(3/9) ip route`, `[ ip route ]`. */
 const OTHERWISE = new RegExp(
-  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
+  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${BEGINNINGS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
   "u",
 );
 /** Prompts, and what is known above. */
@@ -70,7 +72,7 @@ interface Found {
   readonly rulers: readonly number[];
 }
 
-/** How many different commands must stand in the same signs before these make a heading. */
+/** How many different commands must stand in the same signs before these make a heading; one is enough where the text begins with them. */
 const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1, part: 1 };
 
 /** `### ip route`: two commands are enough, because comments of a script name few that only read. */
@@ -83,13 +85,16 @@ export function headingsOf(lines: readonly string[]): Headings {
   const found = alone(lines.flatMap((_, i) => headingAt(lines, i) ?? []));
   const known = new Map<string, Set<string>>();
   for (const { signs, words } of found) if (words !== "") known.set(signs, (known.get(signs) ?? new Set()).add(words));
-  const headings = found.filter(({ signs }) => (known.get(signs)?.size ?? 0) >= (HABIT[signs] ?? (BOTH_SIDES.test(signs) ? 1 : HASHES.test(signs) ? 2 : 3)));
+  const first = lines.findIndex((line) => line.trim() !== "");
+  const top = found.find(({ line, rulers }) => line === first || rulers[0] === first)?.signs;
+  const habit = (signs: string): number => (signs === top ? 1 : (HABIT[signs] ?? (BOTH_SIDES.test(signs) ? 1 : HASHES.test(signs) ? 2 : 3)));
+  const headings = found.filter(({ signs }) => (known.get(signs)?.size ?? 0) >= habit(signs));
   const words = new Map(headings.map(({ line, words }) => [line, words]));
   return { words: words.size === 0 ? bareOf(lines) : words, rulers: new Set(headings.flatMap(({ rulers }) => rulers)) };
 }
 
 /** Nothing but a program and its words, behind a blank line. */
-const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000})?$`);
+const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${BEGINNINGS})(?:[\s-][^\n]{0,2000})?$`);
 
 /**
  * The commands of a text without a prompt and without signs: each behind a blank line, what it printed right below or behind another one; or between two outputs
@@ -106,7 +111,7 @@ function bareOf(lines: readonly string[]): ReadonlyMap<number, string> {
     return spaced || isPrintedBy(command, lines[i + 1] ?? "") ? [[i, command]] : [];
   });
   const prompts = lines.some((line) => line.length < 500 && isPromptLine(line) && isKnown(withoutPrompt(line)));
-  return new Map(prompts || new Set(found.map(([, command]) => command)).size < 2 ? [] : found);
+  return new Map(prompts || found.length < 2 ? [] : found);
 }
 
 /** True for a line that only this program prints: the value of the file under /proc/sys, or what the output's lines are known by. */
@@ -133,7 +138,8 @@ function alone(found: readonly Found[]): readonly Found[] {
 function headingAt(lines: readonly string[], line: number): Found | undefined {
   const text = lines[line] ?? "";
   if (text.length > 2200 || text.trim() === "" || RULER.test(text) || RULED.test(text)) return undefined;
-  const [above, below] = [line - 1, line + 1].map((i) => RULER.test(lines[i] ?? ""));
+  const isRuler = (sign = ""): boolean => RULER.test(sign) || (/^[=-]{4}$/.test(sign) && text.trim().length === 4);
+  const [above, below] = [lines[line - 1], lines[line + 1]].map(isRuler);
   const bare = text.trim().replace(/^[#*|│║=-]{1,4} {1,4}|(?: {1,4}[#*|│║=-]{1,4})$/gu, "");
   if (below && above) return { line, signs: "box", words: commandIn(bare), rulers: [line - 1, line + 1] };
   if (below && (lines[line - 1] ?? "").trim() === "") return { line, signs: "under", words: commandIn(bare), rulers: [line + 1] };

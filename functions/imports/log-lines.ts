@@ -192,7 +192,7 @@ export function logRuns(
       const line = lines[next] ?? "";
       const blank = line.trim() === "";
       // people leave blank lines between the messages, and prose behind them
-      if (blank ? !fenced(next) && logSignOf(lines[next + 1] ?? "") !== kind : (logSignOf(line) ?? kind) !== kind) break;
+      if (blank ? !fenced(next) && logSignOf(behindBlanks(lines, next)) !== kind : (logSignOf(line) ?? kind) !== kind) break;
       if (!blank) end = next + 1;
     }
     const command = programOf(kind, lines.slice(i, end));
@@ -201,6 +201,9 @@ export function logRuns(
   }
   return runs;
 }
+
+/** The first line behind some blank ones: those between two messages, and those that a wrapped one leaves. */
+const behindBlanks = (lines: readonly string[], i: number): string => lines.slice(i, i + 12).find((line) => line.trim() !== "") ?? "";
 
 function programOf(kind: string, run: readonly string[]): string {
   if (kind === DESCRIBED || kind === KUBELET) return run.some((line) => CALICO.test(line)) ? "kubectl describe pod calico-node" : kind;

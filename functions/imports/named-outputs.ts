@@ -483,6 +483,9 @@ function firstOf(lines: readonly string[], block: readonly number[], start: numb
 const PATH = /(?:^|[\s`"'(])(\/(?:etc|proc|sys|run|usr\/lib|var\/l(?:og|ib))\/[\w./@-]{1,200}\w)/g;
 const CNI_FILE = /(?:^|[\s`"'(])(\d{1,4}-[\w.-]{1,60}\.conf(?:list)?)/;
 
+/** A place in a list, also of a heading: "3. ", "## 3) ", "- ". */
+const NUMBER = /^[ \t]{0,4}(?:#{1,6} {1,4})?(?:(?:\(?\d{1,2}[.):]\)?|[a-h][.)]|[-*+•]) {1,4})?/;
+
 /**
  * The command that the last sentence above a block names in backticks, or the file whose text it is. `first`, the block's first line, may tell that it is something
  * else.
@@ -491,7 +494,7 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const sentence = above.findLast((line) => line.trim() !== "") ?? "";
   const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
   // a line that is all code or all bold has lost its signs by now
-  const whole = unmarked(sentence);
+  const whole = unmarked(sentence.replace(NUMBER, "")).replace(/(?<=[^:]):$/, "");
   const typed =
     codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ??
     (isTyped(whole) || tellsTime(whole) || isElsewhere(whole) ? whole : undefined);

@@ -31,8 +31,8 @@ const OF_USER =
 const BARE = /^(?!~ ?[#$%>] ?$)[\s=#$%*+>~@:-]+$/;
 /** A whole line that somebody made bold, slanted or code, also in a list. A lone `#` inside of it begins a heading's words. */
 const MARKED = /^[ \t]{0,8}(?:(?:[-*+]|\d{1,2}[.)]|#{2,6}) {1,4})?(\*{1,3}|_{1,3}|`)(?![\s*_`]|#{1,6} )([^\n]{1,2000}?)\1[:.]?[ \t]{0,4}$/;
-/** Markup of a page. */
-const TAG = /<[^<>]{1,80}>[ \t]*$|`{3}/;
+/** Markup of a page, also in front of the whole prompt. */
+const TAG = /^[ \t]*<pre[ >]|<[^<>]{1,80}>[ \t]*$|`{3}/i;
 /** Where a command has begun, a `$` is a variable's: `root@node1:~# for t in 2 3; do ip route show table $t; done`. */
 const IN_COMMAND = /["';]|\bdo |\| |&&/;
 /** What people type besides: beside one command that netcheck knows these tell a prompt, too. */
@@ -157,15 +157,18 @@ function hasOpenQuote(command: string): boolean {
   return open !== "";
 }
 
-/** The hosts in prompts of this form, in front of at least so many commands of ours. */
+/** The hosts in prompts of this form, in front of at least so many commands of ours, or of one that the text begins with. */
 function hostsOf(lines: readonly string[], form: RegExp, least: number): ReadonlySet<string> {
   const counts = new Map<string, Set<string>>();
-  for (const line of lines) {
+  const top = lines.findIndex((line) => line.trim() !== "");
+  const first = new Set<string>();
+  for (const [i, line] of lines.entries()) {
     const match = line.length > 500 ? null : form.exec(line);
     const command = line.slice(match?.[0].length ?? 0);
     if (match === null || !isKnown(command)) continue;
     const host = match[1] ?? "";
     counts.set(host, (counts.get(host) ?? new Set()).add(command));
+    if (i === top) first.add(host);
   }
-  return new Set([...counts].filter(([, commands]) => commands.size >= least).map(([host]) => host));
+  return new Set([...counts].filter(([host, commands]) => commands.size >= least || first.has(host)).map(([host]) => host));
 }

@@ -1,0 +1,51 @@
+import { isPromptLine } from "../facts/command.ts";
+import { isWindowWidth } from "../facts/unwrap.ts";
+
+/** Lines that a window cut at its edge, as what is copied out of a multiplexer or a recording has them: each goes on at the beginning of the next line. */
+
+/** So many lines must fill the window. */
+const FEWEST = 2;
+/** No line of an output goes on for longer; a table of which every row was cut does. */
+const MOST_ROWS = 60;
+
+/**
+ * The lines of a text in one piece, each at the place of its beginning, where a window cut them; what was the rest is left blank. A line that fills the window may
+ * end there all the same: then the next one begins as other lines do. Pure, linear.
+ */
+export function withoutWindow(lines: readonly string[]): readonly string[] {
+  const width = lines.reduce((most, line) => Math.max(most, line.length), 0);
+  if (!isWindowWidth(width)) return lines;
+  const isFull = (i: number): boolean => lines[i]?.length === width;
+  const full = lines.flatMap((_, i) => (isFull(i) ? [i] : []));
+  // a pager marks what it cut off
+  if (full.length < FEWEST || full.filter((i) => /[>…+$]$/.test(lines[i] ?? "")).length > full.length / 2) return lines;
+  const starts = new Set(lines.flatMap((line, i) => (isFull(i - 1) ? [] : [beginning(line)])));
+  const goesOn = (i: number): boolean => isFull(i - 1) && (lines[i] ?? "").trim() !== "" && !isPromptLine(lines[i] ?? "") && !starts.has(beginning(lines[i] ?? ""));
+  const rest = full.filter((i) => goesOn(i + 1));
+  if (rest.length < FEWEST || rest.length < full.length * 0.9 || longest(rest) > MOST_ROWS) return lines;
+  const whole: string[] = [];
+  let head = 0;
+  for (const [i, line] of lines.entries()) {
+    if (i > 0 && goesOn(i)) {
+      whole[head] += line;
+      whole.push("");
+    } else {
+      head = i;
+      whole.push(line);
+    }
+  }
+  return whole;
+}
+
+/** The blanks and the word that a line begins with, without numbers that change from one to the next. */
+const beginning = (line: string): string => (/^\s*\S*/.exec(line.slice(0, 80))?.[0] ?? "").replaceAll(/\d+/g, "0");
+
+/** The length of the longest run of numbers that follow on one another. */
+function longest(numbers: readonly number[]): number {
+  let [most, run] = [0, 0];
+  for (const [i, number] of numbers.entries()) {
+    run = numbers[i - 1] === number - 1 ? run + 1 : 1;
+    most = Math.max(most, run);
+  }
+  return most;
+}
