@@ -10,18 +10,18 @@ const TEXT = /(?:^|\/)[^\p{Cc}/]{1,200}\.(?:txt|log|out|md)(?:\.(?:gz|xz|zst))?$
 const END = /(?:\.(?:txt|log|out|md|json|stdout|cmd))?(?:\.(?:gz|xz|zst))?$/;
 /** The end of a name of a text that was packed by itself. */
 const COMPRESSED = /(?<=\.(?:txt|log|out|md|json))\.(?:xz|zst)$/;
-/** Scripts number what they write: `07_ip_route.txt`. */
-const NUMBER = /^\d{1,3}[\s._-]{1,3}(?=[a-z])/;
+/** Scripts number what they write, and say what it is: `07_ip_route.txt`, `cmd-7-ip_route.txt`, `output_of_ip_route.txt`. */
+const NUMBER = /^(?:(?:cmd|command|output|result)(?:[\s_-]of)?[\s._-]{1,2})?(?:\d{1,3}[\s._-]{1,3})?(?=[a-z])/;
 /** When it was written: `ip_route_20261119-0914.txt`, `dmesg.2026-11-19T09:14:20Z.log`. Behind `--since` it is part of the command. */
 const STAMP = /(?<!since|until)[\s._-]{1,2}20\d\d(-?)(?:0\d|1[0-2])\1[0-3]\d(?:[T_-]?[0-2]\d[:_-]?[0-5]\d(?:[:_-]?[0-5]\d)?(?:Z|UTC)?)?$/;
 
 /** The programs that such commands begin with, as alternatives of an expression. */
 export const PROGRAMS =
-  "ip6?|ipvsadm|ipset|ipsec|ifconfig|route|arp|arping|bridge|brctl|tc|ip6?tables|ebtables|nft|firewall-cmd|ufw|ss|netstat|nstat|sar|lsof|conntrack|ethtool|sysctl|lsmod|dmesg|journalctl|systemctl|networkctl|nmcli|resolvectl|timedatectl|chronyc|date|ps|cat|ls|grep|tail|head|ovs|bpftool|cilium|calicoctl|birdc?|vtysh|kubectl|crictl|docker|podman|nsenter|curl|ping|tracepath|tcpdump|wg|uname|uptime|hostname|sudo|timeout|sleep|k3s|oc|talosctl|proc|sys|etc|run|var";
+  "ip6?|ipvsadm|ipset|ipsec|ifconfig|route|arp|arping|bridge|brctl|tc|ip6?tables|ebtables|nft|firewall-cmd|ufw|ss|netstat|nstat|sar|lsof|conntrack|ethtool|sysctl|lsmod|dmesg|journalctl|systemctl|networkctl|nmcli|resolvectl|timedatectl|chronyc|date|ps|cat|ls|grep|tail|head|ovs|bpftool|cilium|calicoctl|birdc?|vtysh|kubectl|crictl|docker|podman|nsenter|curl|ping|tracepath|tcpdump|wg|uname|uptime|hostname|sudo|timeout|sleep|k3s|oc|talosctl|adjtimex|awk|aws|bpftrace|chroot|command|dig|dropwatch|find|for|kubeadm|logread|lslocks|nc|ndisc6|nerdctl|nslookup|ntp(?:q|stat|date|time|ctl)|readlink|ssh|stern|systemd|time|udevadm|vmware|wc|wget|which|while|xtables|proc|sys|etc|run|var";
 
 /** What the names of such files begin with: of a folder with very many files only these are looked at more closely. */
 const PROGRAM = new RegExp(
-  String.raw`(?:^|\/)(?:\d{1,3}[\s._-]{1,3})?(?:${PROGRAMS})[^\p{Ll}/][^\p{Cc}/]{0,119}$|(?:^|\/)(?:(?:ip6?|eb)tables(?:-nft|-legacy)?-save|dmesg|lsmod|nstat|date|uptime|timedatectl|ifconfig)$`,
+  String.raw`(?:^|\/)(?:(?:cmd|command|output|result)(?:[\s_-]of)?[\s._-]{1,2})?(?:\d{1,3}[\s._-]{1,3})?(?:${PROGRAMS})[^\p{Ll}/][^\p{Cc}/]{0,119}$|(?:^|\/)(?:(?:ip6?|eb)tables(?:-nft|-legacy)?-save|dmesg|lsmod|nstat|date|uptime|timedatectl|ifconfig)$`,
   "u",
 );
 
@@ -48,7 +48,25 @@ export function commandNamed(name: string): readonly string[] {
     .join(" -");
   // a name with options of its own is not to lose them: `journalctl_-k_-b_-1` is of another boot
   const others = OPTION.test(bare) ? [] : [bare.replaceAll("-", " "), bare.replaceAll(/[_-]/g, " ")];
-  return [...withOptions(bare), bare, ...filesNamed(bare), bare.replaceAll("_", " "), optioned, ...others];
+  return [...withOptions(bare), bare, ...filesNamed(bare), bare.replaceAll("_", " "), hyphened(optioned), ...others.map(hyphened)];
+}
+
+/** Words that have the sign themselves. */
+const HYPHENS: readonly RegExp[] = [
+  /\b(?:ip6?|eb)tables(?: (?:legacy|nft))? save\b/g,
+  /\bovs (?:vsctl|appctl|ofctl)\b|\bcilium dbg\b|\bsystemd analyze\b|\bfirewall cmd\b/g,
+  /\bkube (?:system|proxy|dns)\b|\bcalico (?:node|system)\b|\bkube-system\b|\bnode local dns\b/g,
+  /\b(?:list (?:units|unit files)|is (?:active|enabled)|timesync status|cat config|list all|get active zones)\b/g,
+  /\b(?:KUBE|DOCKER|CILIUM|FLANNEL|CNI|OLD CILIUM)(?: [A-Z\d]{2,20}){1,3}(?= |$)/g,
+];
+/** A folder of the system's, and what is in it. */
+const FOLDERS = /(?:^| )[ -]?((?:proc|sys|etc|run|var|opt)(?: [\w.]{1,40}){1,8})$/;
+
+/** A command of which every sign between words was a hyphen, with those that were hyphens or slashes. */
+function hyphened(command: string): string {
+  let whole = command;
+  for (const pattern of HYPHENS) whole = whole.replaceAll(pattern, (words) => words.replaceAll(" ", "-"));
+  return whole.replace(FOLDERS, (_, path: string) => ` /${path.replaceAll(" ", "/")}`);
 }
 
 /** `ip%20route`, and `cat ∕proc∕net∕dev` with a sign that looks like a slash: what scripts make of signs that no file's name may have. */
@@ -65,14 +83,17 @@ const LETTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^netstat$/, /^[anptulsrieg]{1,6}$/],
   [/^(?:arp|route)$/, /^(?:n|an|a|en|e)$/],
   [/^nstat$/, /^[asz]{1,3}$/],
-  [/^(?:sysctl|uname)$/, /^a$/],
+  [/^(?:sysctl|uname)$/, /^[ar]$/],
+  [/^chronyc$/, /^n$/],
+  [/^ntpq$/, /^(?:p|pn|np)$/],
+  [/^nmcli$/, /^[tp]$/],
   [/^dmesg$/, /^[TH]$/],
   [/^(?:ip6?|eb)tables(?:-nft|-legacy)?$/, /^(?:[nvLSls]{1,4}|t)$/],
   [/^(?:ip6?|eb)tables(?:-nft|-legacy)?-save$/, /^(?:c|t)$/],
   [/^conntrack$/, /^[SLCslc]$/],
   [/^ipvsadm$/, /^[Llnc]{2,3}$/],
   [/^ethtool$/, /^[kSigcalns]$/],
-  [/^(?:bpftool|nft)$/, /^[ja]$/],
+  [/^(?:bpftool|nft)$/, /^[jafp]$/],
   [/^journalctl$/, /^[ukb]$/],
   [/^date$/, /^[uIR]s?$/],
 ];
@@ -99,12 +120,12 @@ function withOptions(bare: string): string[] {
       open = value;
       const dashed =
         program === "kubectl"
-          ? word === "A" || (word === "o" && rest[i + 1] === "wide")
+          ? word === "A" || (word === "o" && rest[i + 1] === "wide") || (word === "n" && rest[i + 1] !== undefined)
           : program === "journalctl" && rest[i - 1] === "b" && /^\d{1,2}$/.test(word);
       words.push(dashed ? `-${word}` : word);
     }
   }
-  const command = [program, ...words].join(" ");
+  const command = hyphened([program, ...words].join(" "));
   return command.includes(" -") || parts.length > 0 ? [command] : [];
 }
 
@@ -112,7 +133,9 @@ function withOptions(bare: string): string[] {
  * `cat__proc_sys_net_ipv4_ip_forward`, `etc-resolv.conf`, `ls -la _etc_cni_net.d` → `cat /proc/sys/net/ipv4/ip_forward`, `cat /etc/resolv.conf`,
  * `ls -la /etc/cni/net.d`: which of the signs were slashes, the last parts of a path do not tell.
  */
-function filesNamed(bare: string): string[] {
+function filesNamed(given: string): string[] {
+  // `cat .proc.sys.net.ipv4.ip_forward`
+  const bare = given.replace(/(?<=^|[\s_])\.?(?:proc|sys)(?:\.\w{1,40}){2,8}$/, (path) => path.replaceAll(".", "_"));
   const [, client, host, port, page] = URL.exec(bare) ?? [];
   if (client !== undefined) return [`${client.replaceAll("_", " ")} http://${host ?? ""}:${port ?? ""}${(page ?? "").replaceAll("_", "/")}`];
   const [, program = "cat", path] = /^(?:([a-z].{0,200}?)[ _](?=_))?(?:cat[ _-]{1,2})?[_-]?((?:proc|sys|etc|run|var|usr)[_-][\w.-]{1,200})$/.exec(bare) ?? [];

@@ -50,11 +50,9 @@ const SYSTEM_POD = /^(?:coredns|etcd|kindnet|kube-(?:apiserver|controller-manage
 const BEFORE =
   /^(?:\p{Extended_Pictographic}\uFE0F? {1,2})?(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?:? (?:[-–|] )?)?(?:[[(]?\d{1,3}(?:\/\d{1,3})?[\]).:]{1,2} {1,4})?(?:(?:[Oo]utput of|BEGIN|START|[Cc]ommand(?! -)|COMMAND|CMD|[Cc]md|(?:[Rr]unning|[Ee]xecuting)(?: command)?):? {1,2})?(?:\$ )?/u;
 const QUOTED = /^([`"'])(.{1,400})\1:?$/;
-/** What commands begin with, those that no file is named after as well. */
-const BEGINNINGS = `${PROGRAMS}|adjtimex|awk|aws|bpftrace|chroot|command|dig|dropwatch|find|for|kubeadm|logread|lslocks|nc|ndisc6|nerdctl|nslookup|ntp(?:q|stat|date|time|ctl)|readlink|ssh|stern|systemd|time|udevadm|vmware|wc|wget|which|while|xtables`;
 /** Any other signs, and a word or two between them: `• ip route`, `[INFO] Running: ip route`, `(3/9) ip route`, `[ ip route ]`. */
 const OTHERWISE = new RegExp(
-  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${BEGINNINGS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
+  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
   "u",
 );
 /** Prompts, and what is known above. */
@@ -94,7 +92,7 @@ export function headingsOf(lines: readonly string[]): Headings {
 }
 
 /** Nothing but a program and its words, behind a blank line. */
-const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${BEGINNINGS})(?:[\s-][^\n]{0,2000})?$`);
+const BARE = new RegExp(String.raw`^(?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000})?$`);
 
 /**
  * The commands of a text without a prompt and without signs: each behind a blank line, what it printed right below or behind another one; or between two outputs

@@ -53,10 +53,12 @@ export function nodesOf(names: readonly string[], apart: (moments: readonly Node
   }
   const [first] = grouped(names, prefix(known)).toSorted((one, other) => other.files.size - one.files.size);
   const plain = names.filter((name) => known(name)).length;
-  if (first?.node !== undefined && first.files.size >= SAME && first.files.size * 2 > names.length && plain * 5 < first.files.size)
+  // two are enough where there are no others
+  const enough = (files: ReadonlyMap<string, string>): boolean => files.size >= Math.min(SAME, names.length) && files.size > 1;
+  if (first?.node !== undefined && enough(first.files) && first.files.size * 2 > names.length && plain * 5 < first.files.size)
     return withCommon([begun(first.node, first.files, names)], names);
   const [last] = grouped(names, suffix(known)).toSorted((one, other) => other.files.size - one.files.size);
-  if (last !== undefined && last.files.size >= SAME && last.files.size * 2 > names.length) return withCommon([last], names);
+  if (last !== undefined && enough(last.files) && last.files.size * 2 > names.length) return withCommon([last], names);
   return [{ node: undefined, files: new Map(names.map((name) => [name, name])) }];
 }
 
@@ -120,8 +122,8 @@ const prefix =
   (name) => {
     const [, path = "", bare = ""] = /^((?:.*\/)?)([^/]+)$/.exec(name) ?? [];
     if (bare.length > 250 || known(bare)) return undefined;
-    for (const { index } of bare.matchAll(/[_\s-]{1,2}(?=[a-z])/g)) {
-      const rest = bare.slice(index).replace(/^[_\s-]{1,2}/, "");
+    for (const { index } of bare.matchAll(/[_\s.-]{1,2}(?=[a-z])/g)) {
+      const rest = bare.slice(index).replace(/^[_\s.-]{1,2}/, "");
       const node = bare.slice(0, index);
       if (/^[\w.-]{1,63}$/.test(node) && known(rest)) return OTHER.test(node) ? undefined : { node, rest: path + rest };
     }

@@ -337,10 +337,11 @@ net.ipv4.ip_forward = 1
       ["kubectl exec dns-0 -- ip route", "default via 10.244.0.1 dev eth0"],
       ['sysctl -a --pattern "net.ipv4.ip_forward"', "net.ipv4.ip_forward = 1"],
     ]);
-    // once is no habit: the line is part of what was printed
-    expect(commands("== ip rule ==\n0:\tfrom all lookup local\n== ethtool eno1 ==\nx\n")).toEqual([
+    // once is no habit where the text does not begin so: the line is part of what was printed
+    expect(commands("as asked\n== ip rule ==\n0:\tfrom all lookup local\n== ethtool eno1 ==\nx\n")).toEqual([
       ["ip rule", "0:\tfrom all lookup local\n== ethtool eno1 ==\nx"],
     ]);
+    expect(commands("== ip rule ==\n0:\tfrom all lookup local\n== Link settings ==\nx\n")).toEqual([["ip rule", "0:\tfrom all lookup local"]]);
   });
 
   test.each([
