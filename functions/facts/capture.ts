@@ -100,6 +100,8 @@ export interface Output {
   readonly notRun?: string | undefined;
   /** Whose it is, where a text shows several machines that are read together. */
   readonly machine?: string;
+  /** Nobody says which command printed it: what it looks like does. */
+  readonly guessed?: true;
 }
 
 /** All outputs of one node at one time. */

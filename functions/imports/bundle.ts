@@ -5,6 +5,7 @@ import { commandLine, isRefusal, sampled } from "../facts/command.ts";
 import { commandsOf } from "../facts/command-list.ts";
 import { commandsOfTurn } from "../facts/command-loop.ts";
 import { toldByDate } from "../facts/date-output.ts";
+import { present } from "../facts/present.ts";
 import { readersOf } from "../facts/shared-text.ts";
 import { type Head, type Limits, nothing, readHead, unpackSome } from "../transports/archive.ts";
 import { MAX_OUTPUT } from "../transports/capture-files.ts";
@@ -42,6 +43,8 @@ export interface DraftOutput {
   readonly stderr?: string;
   /** Whose it is, where a text shows several machines that are read together. */
   readonly machine?: string;
+  /** What it looks like tells the command, and nobody else. */
+  readonly guessed?: true;
 }
 
 /** A sosreport has up to 50,000 files, and with a month of journal 1 to 2 GB. */
@@ -123,7 +126,7 @@ const RULES_SOUGHT = /^(?:sudo )?(?:ip6?tables|nft)\b.{0,200}\|\s{0,4}[ef]?grep 
 export function captureOfDraft(draft: Draft, importer: string, fallback: string, secrets: readonly string[]): Capture {
   const seen = new Map<string, number>();
   let redacted = 0;
-  const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "", machine }): Output => {
+  const outputs = draft.outputs.map(({ command, file, text, truncated, exitCode, stderr = "", machine, guessed }): Output => {
     // the same command again is the second sample of its counters
     const question = sampled(command);
     const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
@@ -143,7 +146,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
       startMs: undefined,
       stderr: cleanedErrors.text,
       sample,
-      ...(machine === undefined ? {} : { machine }),
+      ...present({ machine, guessed }),
     };
   });
   return {

@@ -177,7 +177,8 @@ function collect(value: unknown, file: string, depth: number, outputs: DraftOutp
 }
 
 /** True for `{"timedatectl": "…\n…"}`: a command of one word, and several lines. */
-const isPrintedBy = (key: string, member: unknown): boolean => /^[a-z][a-z-]{1,20}$/.test(key) && (textOf(member)?.trim().includes("\n") ?? false) && isKnown(key);
+const isPrintedBy = (key: string, member: unknown): boolean =>
+  /^[a-z][a-z-]{1,20}$/.test(key) && (textOf(member)?.trim().includes("\n") ?? false) && isKnown(key);
 
 /** The outputs in what a script printed. Without a heading only what surely was a script's is looked at: other members with such names are parts of some output. */
 function ofScript(text: string, key: string, file: string): readonly DraftOutput[] {

@@ -1,5 +1,6 @@
 import { turnsOnMachines } from "../facts/command-loop.ts";
 import { tellsTime } from "../facts/date-output.ts";
+import { present } from "../facts/present.ts";
 import { asPrinted } from "./as-printed.ts";
 import { type Draft, type DraftOutput, isCommand, isKnown, onlyLines } from "./bundle.ts";
 import { blocksOf } from "./code-blocks.ts";
@@ -26,6 +27,7 @@ interface Section {
   readonly from: number;
   readonly to: number;
   readonly machine: Machine | undefined;
+  readonly guessed?: true;
   /** Further stretches of the same output. */
   readonly more?: readonly { readonly from: number; readonly to: number }[];
 }
@@ -60,13 +62,14 @@ export function readTranscript(text: string, file: string, named: readonly strin
     block: (i) => block[i] ?? 0,
   }).map((output) => {
     const machine = machines[output.from - 1];
-    return { ...output, machine, command: machine?.pod === true ? inPod(output.command) : output.command };
+    return { ...output, machine, guessed: true as const, command: machine?.pod === true ? inPod(output.command) : output.command };
   });
   const first = new Set(told.flatMap(({ from }) => [from - 1, from]));
   const shown = lines.map((line, i) => (line.length < 600 && (NOTICE.test(line) || (first.has(i) && LABEL.test(line))) ? "" : line));
-  const draft = ({ command, from, to, more = [], machine }: Section): DraftOutput => ({
+  const draft = ({ command, from, to, more = [], machine, guessed }: Section): DraftOutput => ({
     command,
     file,
+    ...present({ guessed }),
     ...(several && machine?.name !== undefined ? { machine: machine.name } : {}),
     text: printed(onlyLines(more.length === 0 ? shown : keeping(shown, [{ from, to }, ...more]), from, withoutTail(shown, from, more.at(-1)?.to ?? to))),
     // the end of a block that nobody closed was cut off; of a log there is always more

@@ -313,6 +313,8 @@ const isRoutes = (command: string): boolean => command === "ip route" || command
 /** The command that printed these lines, if netcheck wants to know what stands there. */
 function shownBy(command: string, lines: readonly string[]): string | undefined {
   if (command === DESCRIPTION) return describing(lines);
+  // only those of IPv4 have a table "default" in the end
+  if (command === "ip rule" && lines.some((line) => /^32766:/.test(line)) && !lines.some((line) => /^32767:|\d\.\d/.test(line))) return "ip -6 rule";
   if (command === FIREWALL) return lines.some((line) => /^(?: {5})?To +Action +From$/.test(line.trimEnd())) ? command : undefined;
   return allTables(command, lines);
 }

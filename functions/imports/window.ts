@@ -20,7 +20,8 @@ export function withoutWindow(lines: readonly string[]): readonly string[] {
   // a pager marks what it cut off
   if (full.length < FEWEST || full.filter((i) => /[>…+$]$/.test(lines[i] ?? "")).length > full.length / 2) return lines;
   const starts = new Set(lines.flatMap((line, i) => (isFull(i - 1) ? [] : [beginning(line)])));
-  const goesOn = (i: number): boolean => isFull(i - 1) && (lines[i] ?? "").trim() !== "" && !isPromptLine(lines[i] ?? "") && !starts.has(beginning(lines[i] ?? ""));
+  const goesOn = (i: number): boolean =>
+    isFull(i - 1) && (lines[i] ?? "").trim() !== "" && !isPromptLine(lines[i] ?? "") && !starts.has(beginning(lines[i] ?? ""));
   const rest = full.filter((i) => goesOn(i + 1));
   if (rest.length < FEWEST || rest.length < full.length * 0.9 || longest(rest) > MOST_ROWS) return lines;
   const whole: string[] = [];

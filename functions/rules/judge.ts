@@ -1,5 +1,5 @@
 import type { Capture, Output } from "../facts/capture.ts";
-import { sampled } from "../facts/command.ts";
+import { isRefusal, sampled } from "../facts/command.ts";
 import { tellsTime } from "../facts/date-output.ts";
 import { readFacts } from "../facts/read.ts";
 import type { Rule } from "./compile.ts";
@@ -41,14 +41,15 @@ function judgeBy(rules: readonly Rule[], capture: Capture, only?: ReadonlySet<st
   if (later === undefined) return { ...first, gone: new Set() };
   const last = judged(later);
   if (first.outcomes.some(isCause)) {
-    const gone = first.outcomes.filter((outcome, i) => isCause(outcome) && last.outcomes[i]?.verdict === "no-match");
+    const gone = first.outcomes.filter((outcome, i) => isCause(outcome) && isRuledOut(last.outcomes[i]));
     return { ...first, gone: new Set(gone.map(({ rule }) => rule.file.id)) };
   }
   if (last.outcomes.some(isCause)) return { ...last, gone: new Set() };
   // nothing is ruled out by an answer that a later one has replaced
-  const outcomes = first.outcomes.map((outcome, i) => (outcome.verdict === "no-match" ? (last.outcomes[i] as Outcome) : outcome));
+  const outcomes = first.outcomes.map((outcome, i) => (isRuledOut(outcome) ? (last.outcomes[i] as Outcome) : outcome));
   return { facts: outcomes.some((outcome, i) => outcome.verdict !== first.outcomes[i]?.verdict) ? last.facts : first.facts, outcomes, gone: new Set() };
 }
+const isRuledOut = (outcome?: Outcome): boolean => outcome?.verdict === "no-match" || outcome?.verdict === "not-applicable";
 const isCause = ({ rule, verdict }: Outcome): boolean => verdict === "match" && rule.file.role === "cause";
 
 /**
@@ -56,10 +57,7 @@ const isCause = ({ rule, verdict }: Outcome): boolean => verdict === "match" && 
  * Counters are left, because what counts of them is the difference, and logs, of which every line counts; so is what a runbook asked twice: it does so for counters alone.
  */
 export function latest(capture: Capture): Capture | undefined {
-  const answers = Map.groupBy(
-    capture.outputs.filter(({ argv, command, text }) => argv === undefined && text.trim() !== "" && !GROWS.test(command) && !tellsTime(command)),
-    ({ command, machine }) => `${sampled(command)}\n${machine ?? ""}`,
-  );
+  const answers = Map.groupBy(capture.outputs.filter(isState), ({ command, machine }) => `${sampled(command)}\n${machine ?? ""}`);
   const replaced = new Set<Output>();
   const last = new Set<Output>();
   for (const own of answers.values()) {
@@ -74,6 +72,10 @@ export function latest(capture: Capture): Capture | undefined {
     outputs: capture.outputs.filter((output) => !replaced.has(output)).map((output) => (last.has(output) ? { ...output, sample: 1 } : output)),
   };
 }
+
+/** True for an answer about a state that a person asked for, and of which it is known what was asked: a table of IPv6 may look like one of IPv4. */
+const isState = ({ argv, command, text, guessed, truncated }: Output): boolean =>
+  argv === undefined && guessed !== true && !truncated && text.trim() !== "" && !isRefusal(text) && !GROWS.test(command) && !tellsTime(command);
 
 /** Counters and logs. */
 const GROWS =

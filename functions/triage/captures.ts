@@ -46,6 +46,7 @@ const Kept = z.strictObject({
       sample: z.number(),
       notRun: z.string().optional(),
       machine: z.string().optional(),
+      guessed: z.literal(true).optional(),
     }),
   ),
 });
