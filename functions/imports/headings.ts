@@ -31,8 +31,12 @@ const TYPED =
 const RULER = /^[ \t]{0,4}(?:[=#_~:-]{5,200}|\*{5,200}|[┌└╔╚╭╰]?[─━═]{5,200}[┐┘╗╝╮╯]?)[ \t]{0,4}$/u;
 /** What programs rule themselves: chronyc, ntpq. */
 const RULED = /^[ \t]{0,8}(?:MS Name\/IP address|remote {3,20}refid) /;
+/** Behind a command: that what follows is what it printed. */
+export const SAYS = /(?<=\S) (?:command )?(?:outputs?|results?|shows|gives|returns|prints|says)$/i;
 /** What stands behind it: when it ran, how it ended. */
 const AFTER = /[ \t]{1,4}[([@](?:[A-Z][a-z]{2} [A-Z][a-z]{2} |\d{4}-\d{2}-\d{2}[T ]|\d{2}:\d{2}:\d{2}|rc\b|exit\b|status\b)[^()[\]]{0,40}[)\]]?$/;
+/** `watch` above what it shows; the host and the time stand at the right edge of the window. */
+const WATCHED = /^Every [\d.,]{1,8}s: (\S.{0,400}?)(?: {2,200}[\w.-]{1,64}: .{10,40})?$/;
 const FILE = /^(?:\S{0,200}\/)?[^\s/]{2,120}\.(?:txt|log|out)$/;
 /** `minikube logs` names each part by whose log it is, that of a container with its id (which older ones left out). */
 const PART = /^(?:\* )?==> ([A-Za-z][\w-]{1,40}(?: [a-z]{4,10})?)( \[[0-9a-f]{12,64}\])? <==$/;
@@ -52,7 +56,7 @@ const BEFORE =
 const QUOTED = /^([`"'])(.{1,400})\1:?$/;
 /** Any other signs, and a word or two between them: `• ip route`, `[INFO] Running: ip route`, `(3/9) ip route`, `[ ip route ]`. */
 const OTHERWISE = new RegExp(
-  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2})((?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
+  String.raw`^((?=[^a-z]*[^\sa-z])(?:[^\p{L}]|(?<=\d)[TZ]){0,40}?(?:[A-Z][A-Za-z]{1,12}\]?:? {1,3}[^\p{L}/]{0,20}){0,2}(?:(?:running|executing|exec|run|cmd)?(?: ?command)?: {1,3}[\x60'"]?)?)((?:\/(?:usr\/)?s?bin\/)?(?:${PROGRAMS})(?:[\s-][^\n]{0,2000}|\W{0,80})?)$`,
   "u",
 );
 /** Prompts, and what is known above. */
@@ -71,7 +75,7 @@ interface Found {
 }
 
 /** How many different commands must stand in the same signs before these make a heading; one is enough where the text begins with them. */
-const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1, part: 1 };
+const HABIT: Readonly<Record<string, number>> = { box: 1, under: 2, "<summary>": 1, file: 1, part: 1, watch: 1 };
 
 /** `### ip route`: two commands are enough, because comments of a script name few that only read. */
 const HASHES = /^#{2,6} $/;
@@ -156,6 +160,7 @@ function headingAt(lines: readonly string[], line: number): Found | undefined {
       ["Command:", WORDED],
       [":", COLON],
       ["<summary>", SUMMARY],
+      ["watch", WATCHED],
     ] as const
   ).map(([name, pattern]) => [name, pattern.exec(text)?.[1]] as const);
   const [name, words] = [[signs, between] as const, ...others].find(([, inside]) => inside !== undefined) ?? otherwise(text);
@@ -192,6 +197,6 @@ const isStep = (next: string): boolean => next.trim() === "" || NUMBERED.test(ne
 function commandIn(words: string): string {
   // `head -n 500 *` and `tail` name the file
   const named = FILE.test(words.trim()) ? commandNamed(words.trim()).find(isKnown) : undefined;
-  const command = named ?? words.trim().replace(BEFORE, "").replace(AFTER, "").replace(QUOTED, "$2").replace(/:$/, "");
+  const command = named ?? words.trim().replace(BEFORE, "").replace(AFTER, "").replace(QUOTED, "$2").replace(/:$/, "").replace(SAYS, "");
   return /^[a-z/]/.test(command) && !isProse(command) && (isCommand(command) || tellsTime(command) || isLog(command)) ? command : "";
 }

@@ -7,7 +7,7 @@ import { folderAfter, inFolder } from "../facts/working-folder.ts";
 import { isCommand, isKnown } from "./bundle.ts";
 import type { Blocks } from "./code-blocks.ts";
 import { announcedConfiguration, configurationOf } from "./configuration.ts";
-import { type Headings, headingsOf } from "./headings.ts";
+import { type Headings, headingsOf, SAYS } from "./headings.ts";
 import { isLog, logSignOf } from "./log-lines.ts";
 import { type Machine, machinesLikePods, ofHost, ofLabel, ofLogin, ofPrompt, ofRemote } from "./machines.ts";
 import { pairedLabels } from "./paired-labels.ts";
@@ -494,7 +494,7 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const sentence = above.findLast((line) => line.trim() !== "") ?? "";
   const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
   // a line that is all code or all bold has lost its signs by now
-  const whole = unmarked(sentence.replace(NUMBER, "")).replace(/(?<=[^:]):$/, "");
+  const whole = unmarked(sentence.replace(NUMBER, "")).replace(/(?<=[^:]):$/, "").replace(SAYS, "");
   const typed =
     codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ??
     (isTyped(whole) || tellsTime(whole) || isElsewhere(whole) ? whole : undefined);

@@ -20,8 +20,7 @@ export function withoutWindow(lines: readonly string[]): readonly string[] {
   // a pager marks what it cut off
   if (full.length < FEWEST || full.filter((i) => /[>…+$]$/.test(lines[i] ?? "")).length > full.length / 2) return lines;
   const starts = new Set(lines.flatMap((line, i) => (isFull(i - 1) ? [] : [beginning(line)])));
-  const goesOn = (i: number): boolean =>
-    isFull(i - 1) && (lines[i] ?? "").trim() !== "" && !isPromptLine(lines[i] ?? "") && !starts.has(beginning(lines[i] ?? ""));
+  const goesOn = (i: number): boolean => isFull(i - 1) && !isNew(lines[i] ?? "", lines[i - 1] ?? "", starts);
   const rest = full.filter((i) => goesOn(i + 1));
   if (rest.length < FEWEST || rest.length < full.length * 0.9 || longest(rest) > MOST_ROWS) return lines;
   const whole: string[] = [];
@@ -38,8 +37,19 @@ export function withoutWindow(lines: readonly string[]): readonly string[] {
   return whole;
 }
 
-/** The blanks and the word that a line begins with, without numbers that change from one to the next. */
-const beginning = (line: string): string => (/^\s*\S*/.exec(line.slice(0, 80))?.[0] ?? "").replaceAll(/\d+/g, "0");
+/** True for a line that begins as others do, as the one above it does, set in, or in the same columns: the one above fills the window and ends there. */
+const isNew = (line: string, above: string, starts: ReadonlySet<string>): boolean =>
+  /^(?:\s{2}|\s*$)/.test(line) || isPromptLine(line) || starts.has(beginning(line)) || beginning(line) === beginning(above) || inColumns(line, above);
+
+/** The blanks and the word that a line begins with, without what changes from one to the next: numbers, addresses. */
+const beginning = (line: string): string =>
+  (/^\s*\S*/.exec(line.slice(0, 80))?.[0] ?? "").replaceAll(/[\da-f]{2}(?::[\da-f]{2}){5}/g, "0").replaceAll(/\d+/g, "0");
+
+/** True for two rows of a table: where two blanks stand in the one, blanks stand in the other as well. */
+function inColumns(line: string, above: string): boolean {
+  const gaps = [...line.matchAll(/ {2,}(?=\S)/g)].map(({ index, 0: blanks }) => index + blanks.length);
+  return gaps.length >= 2 && gaps.filter((column) => /^ \S$/.test(above.slice(column - 1, column + 1))).length > gaps.length / 2;
+}
 
 /** The length of the longest run of numbers that follow on one another. */
 function longest(numbers: readonly number[]): number {

@@ -91,7 +91,8 @@ export function outOfYaml(lines: readonly string[]): readonly string[] {
     // what follows shows the same again
     if (found && key !== "stdout") asked = undefined;
   }
-  return found ? shown : lines;
+  // what stands between the answers is part of none, above the first one as well
+  return found ? shown.map((line, i) => (line === lines[i] && (ANSWER.test(line) || BETWEEN.test(line)) ? END : line)) : lines;
 }
 
 /** The elements of a list, each on a line of its own. */
