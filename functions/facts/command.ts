@@ -145,6 +145,21 @@ const typed = (command: string): string => {
   return REMARKED.test(bare) ? bare.replace(MOMENT, "") : bare;
 };
 
+/**
+ * A command line without what a person wrote behind it for whoever reads along: `ip route   # on the bad node`. Between quotes the sign is a sign. Who asks
+ * again may have written there that it is another machine, so that it counts where answers are told apart.
+ */
+function withoutComment(line: string): string {
+  let quote = "";
+  for (let i = 1; i < line.length; i++) {
+    const char = line[i] as string;
+    if (quote !== "") quote = char === quote ? "" : quote;
+    else if (char === "'" || char === '"') quote = char;
+    else if (char === "#" && /\s/.test(line[i - 1] as string)) return line.slice(0, i).trimEnd();
+  }
+  return line;
+}
+
 /** A command line without what stands in front of it and prints nothing that is read: `sleep 5; nstat -az` and `sudo nstat -az` ask what `nstat -az` asks. */
 export const asked = (command: string): string => {
   const rest = behindRemarks(words(typed(command)));
@@ -210,7 +225,7 @@ export const isNetnsOption = (word: string | undefined): boolean => /^-(?:n|-?ne
  * A leading prompt (`root@node1:~ # `, `$ `) is taken off too. Never throws.
  */
 export function commandLine(command: string | readonly string[]): CommandLine {
-  const all = typeof command === "string" ? behindRemarks(words(typed(command))) : [...command];
+  const all = typeof command === "string" ? behindRemarks(words(withoutComment(typed(command)))) : [...command];
   const cut = typeof command === "string" ? all.findIndex((word) => word === "|" || word === ";" || word === "&") : -1;
   const sorted = cut !== -1 && all.some((word, i) => i >= cut && word === "|" && ORDERING.has(baseName(all[i + 1] ?? "")));
   let filtered = cut !== -1 && all[cut] === "|" && !keepsLines(all.slice(cut + 1).join(" "));
@@ -351,14 +366,14 @@ const SSH_VALUES = ["-i", "-l", "-p", "-o", "-F", "-J"];
 /** Of `minikube ssh`, where -n names the node. */
 const MINIKUBE_VALUES = [...SSH_VALUES, "-n"];
 
-const REMOTE_TOOLS = new Set(["ansible", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl", "limactl", "colima"]);
+const REMOTE_TOOLS = new Set(["ansible", "salt", "gcloud", "vagrant", "multipass", "lxc", "incus", "aws", "az", "talosctl", "limactl", "colima"]);
 
 const LIMA_VALUES = ["--workdir", "--shell"];
 const TALOS_VALUES = ["-n", "--nodes", "-e", "--endpoints", "--talosconfig", "--context", "--cluster"];
 
 /**
  * What runs on a machine: `gcloud compute ssh node1 --command 'ip rule'`, `vagrant ssh node1 -c 'ip rule'`, `multipass exec node1 -- ip rule`, `ansible node1 -m shell
- * -a 'ip rule'`, `aws ssm start-session … --parameters command='ip rule'`, `talosctl -n 10.0.0.9 dmesg`. Undefined where nothing does.
+ * -a 'ip rule'`, `salt node1 cmd.run 'ip rule'`, `aws ssm start-session … --parameters command='ip rule'`, `talosctl -n 10.0.0.9 dmesg`. Undefined where nothing does.
  */
 function onMachine(argv: readonly string[]): string[] | undefined {
   const [tool = "", ...words] = argv;
@@ -368,6 +383,8 @@ function onMachine(argv: readonly string[]): string[] | undefined {
     const module = optionValue(argv, "-m", "--module-name") ?? "command";
     return /^(?:ansible\.builtin\.)?(?:shell|command|raw)$/.test(module) ? shell(optionValue(argv, "-a", "--args")) : undefined;
   }
+  // `salt 'node1*' cmd.run 'ip rule'`
+  if (program === "salt") return shell(words[words.findIndex((word) => /^cmd\.(?:run|shell|run_stdout)$/.test(word)) + 1 || words.length]);
   if (program === "aws") {
     const [, line] = /^commands?=\[?"?(.{1,4000}?)"?\]?$/.exec(words[0] === "ssm" ? (optionValue(argv, "--parameters") ?? "") : "") ?? [];
     return shell(line);

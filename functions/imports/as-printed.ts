@@ -146,6 +146,8 @@ const MARGINS: readonly RegExp[] = [
   /^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: (?:std(?:out|err) [FP]|\d\d[OE]\+?))?(?: |$)/,
   /^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]{1,64} [\w./@-]{1,64}(?:\[\d{1,10}\])?:)?(?: |$)/,
   /^\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: {1,2}|$)/,
+  // a step of a build
+  /^#\d{1,3} \d{1,5}\.\d{1,3}(?: |$)/,
 ];
 /** Its number, and what stands behind it: the same on all lines, as a sign that follows may be the text's own (`12 :INPUT ACCEPT`). */
 const NUMBERS: readonly RegExp[] = [

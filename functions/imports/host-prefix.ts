@@ -24,12 +24,22 @@ export function withoutHostPrefix(command: string, text: string): string {
     const heads = text.split("\n").filter((line) => ANSIBLE.test(line)).length;
     return heads === 1 ? text.replace(ANSIBLE, "") : text;
   }
+  if (/^(?:sudo )?salt /.test(command)) return saltAnswer(text);
   if (RUN_COMMAND.test(command)) return standardOutput(text);
   if (!words(command).some((word) => SPREADERS.test(word))) return text;
   const lines = text.split("\n");
   const hosts = new Set(lines.filter((line) => line.trim() !== "").map((line) => PREFIX.exec(line)?.[1]));
   const [host] = hosts;
   return hosts.size === 1 && host !== undefined ? lines.map((line) => line.replace(PREFIX, "")).join("\n") : text;
+}
+
+/** What Salt sets in below the name of the one machine that answered; several are not taken apart. */
+function saltAnswer(text: string): string {
+  const lines = text.split("\n");
+  const heads = lines.flatMap((line, i) => (/^[\w.-]{1,253}:$/.test(line) ? [i] : []));
+  const filled = lines.filter((line) => line.trim() !== "");
+  if (heads.length !== 1 || filled[0] !== lines[heads[0] as number] || !filled.slice(1).every((line) => line.startsWith("    "))) return text;
+  return lines.map((line, i) => (i === heads[0] ? "" : line.slice(4))).join("\n");
 }
 
 /** What stands between `[stdout]` and `[stderr]`; all of it without such marks. Lines keep their numbers, but for those of an answer in JSON, which are one there. */

@@ -454,7 +454,7 @@ function commented(line: string): string | undefined {
 
 /** Below it, before the output: when, where and how it ran. */
 const NOTED =
-  /^(?:[#;] ?)?(?:exit[ _-]?(?:code|status)|rc|return[ _-]?code|status|date|time(?:stamp)?|started(?:[ _]at)?|collected(?:[ _]at)?|host(?:name)?|node|duration|elapsed|user) ?[:=] {0,4}\S.{0,100}$/i;
+  /^(?:[#;] ?)?(?:exit(?:[ _-]?(?:code|status))?|rc|return[ _-]?code|status|date|time(?:stamp)?|started(?:[ _]at)?|collected(?:[ _]at)?|host(?:name)?|node|duration|elapsed|user) ?[:=] {0,4}\S.{0,100}$/i;
 
 /** Only a heading whose words are a command of ours: prose is full of colons. One word is not enough, except between signs. */
 function headingOf(line: string, open: unknown): string | undefined {
@@ -494,7 +494,9 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const sentence = above.findLast((line) => line.trim() !== "") ?? "";
   const codes = [...sentence.matchAll(/`([^`\n]{2,300})`/g)].map(([, code = ""]) => code.trim());
   // a line that is all code or all bold has lost its signs by now
-  const whole = unmarked(sentence.replace(NUMBER, "")).replace(/(?<=[^:]):$/, "").replace(SAYS, "");
+  const whole = unmarked(sentence.replace(NUMBER, ""))
+    .replace(/(?<=[^:]):$/, "")
+    .replace(SAYS, "");
   const typed =
     codes.findLast((code) => /^[a-z/]/.test(code) && (isCommand(code) || isLog(code) || tellsTime(code))) ??
     (isTyped(whole) || tellsTime(whole) || isElsewhere(whole) ? whole : undefined);

@@ -13,6 +13,7 @@ import { inPod, isPromptEnd, type NamedOutput, namedOutputs } from "./named-outp
 import { tablesOfOthers } from "./neighbor-tables.ts";
 import { plainPrompts } from "./prompts.ts";
 import { isSentence } from "./prose.ts";
+import { lastLine } from "./tail.ts";
 import { signOf, unnamedOutputs } from "./unnamed-outputs.ts";
 import { asTheyAre } from "./wishes.ts";
 
@@ -71,7 +72,7 @@ export function readTranscript(text: string, file: string, named: readonly strin
     file,
     ...present({ guessed }),
     ...(several && machine?.name !== undefined ? { machine: machine.name } : {}),
-    text: printed(onlyLines(more.length === 0 ? shown : keeping(shown, [{ from, to }, ...more]), from, withoutTail(shown, from, more.at(-1)?.to ?? to))),
+    text: printed(onlyLines(more.length === 0 ? shown : keeping(shown, [{ from, to }, ...more]), from, lastLine(shown, from, more.at(-1)?.to ?? to, command))),
     // the end of a block that nobody closed was cut off; of a log there is always more
     truncated: unclosed !== 0 && block[to - 1] === unclosed && to >= lines.length - 1 && !isLog(command),
   });
@@ -113,12 +114,6 @@ function claimsOf(outputs: readonly NamedOutput[], lines: readonly string[]): Re
   return claims;
 }
 
-function withoutTail(lines: readonly string[], from: number, to: number): number {
-  let end = to;
-  while (end > from && (lines[end - 1] ?? "").trim() === "") end--;
-  return end;
-}
-
 /** What people write where a command printed nothing. */
 const NOTHING = /^\s*[(<[]?(?:empty|no output|nothing|none|no result)[)>\]]?\s*$/i;
 const printed = (text: string): string => (text.length < 200 && NOTHING.test(text) ? "\n" : text);
@@ -136,7 +131,7 @@ const PAUSE =
 
 /** The last line of an output of counters that was asked for again: what tells how much time went by is no part of it. */
 function beforePause(lines: readonly string[], { from, to }: NamedOutput): number {
-  const end = withoutTail(lines, from, to);
+  const end = lastLine(lines, from, to);
   const last = lines[end - 1] ?? "";
   return end > from && last.length < 80 && PAUSE.test(last) ? end - 1 : to;
 }
