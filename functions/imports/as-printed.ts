@@ -183,7 +183,7 @@ function namesCommand(lines: readonly string[]): boolean {
 }
 
 function numbered(lines: readonly string[]): readonly string[] | undefined {
-  for (const pattern of lines.length > 2 ? NUMBERS : []) {
+  for (const pattern of lines.length > 1 ? NUMBERS : []) {
     const cut: string[] = [];
     let last: number | undefined;
     for (const line of lines) {

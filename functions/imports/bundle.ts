@@ -132,7 +132,7 @@ export function captureOfDraft(draft: Draft, importer: string, fallback: string,
     const sample = Math.min(2, (seen.get(question) ?? 0) + 1);
     // rules that were not there when somebody first searched for them have no counters
     if (!isRefusal(text) && !(text.trim() === "" && RULES_SOUGHT.test(question))) seen.set(question, sample);
-    const cleaned = withoutSecrets(withoutHostPrefix(command, text), secrets);
+    const cleaned = withoutSecrets(withoutHostPrefix(command, text.replaceAll("\r\n", "\n")), secrets);
     const cleanedErrors = withoutSecrets(stderr, secrets);
     redacted += cleaned.redacted + cleanedErrors.redacted;
     return {

@@ -138,7 +138,7 @@ class Reader implements Named {
   read(i: number): void {
     const { lines, block, edges } = this.blocks;
     const line = lines[i] ?? "";
-    const label = block[i] === 0 && !isIndented(lines, block, i + 1) ? ofLabel(line) : undefined;
+    const label = block[i] === 0 && (this.headings.words.get(i) ?? "") === "" && !isIndented(lines, block, i + 1) ? ofLabel(line) : undefined;
     // the title of the whole text tells what it is about
     if (label !== undefined && !(i === this.title && label.pod === true)) this.machine = label;
     const paired = this.paired.get(i);
@@ -504,12 +504,14 @@ function announcedBy(above: readonly string[], first: string): string | undefine
   const [, conflist] = CNI_FILE.exec(sentence) ?? [];
   const command = typed ?? (conflist === undefined ? path : `cat /etc/cni/net.d/${conflist}`);
   const signed = shownBy(first);
-  if (command !== undefined && (signed === undefined || programOf(signed) === programOf(command))) return command;
+  // what a program says about its own work looks like a log
+  const told = whole === typed && signed !== undefined && isLog(signed);
+  if (command !== undefined && (signed === undefined || told || programOf(signed) === programOf(command))) return command;
   return typed === undefined ? announcedConfiguration(sentence, signed) : undefined;
 }
 
-/** The program, without the backend in its name: `iptables-legacy-save` and `iptables-save` sign alike. */
-const programOf = (command: string): string => (commandLine(command).argv[0] ?? "").replace(/^(ip6?tables)-(?:legacy|nft)/, "$1");
+/** The program; those that list rules look alike, whatever backend, family or way is in their names. */
+const programOf = (command: string): string => (commandLine(command).argv[0] ?? "").replace(/^(?:ip6?|eb)tables(?:-legacy|-nft)?(?:-save)?$/, "iptables");
 
 /** The command that prints such a line. */
 const shownBy = (line: string): string | undefined => signOf(line) ?? logSignOf(line);

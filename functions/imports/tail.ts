@@ -5,7 +5,7 @@ const BEHIND = /^\s*(?:[-=_*#~]{5,200}|\(END\)|stderr:?|\[Pipeline\] .{1,80})?\s
 /** What the shell says of the time that a command took. */
 const TOOK = /^(?:real|user|sys)\s{1,8}\d{1,6}m?[\d.,]{1,8}s?$/;
 /** Where the time is what was asked for. */
-const TIMED = /^(?:sudo )?time (?!.{0,40}\b(?:curl|wget|nc|ncat|dig|nslookup|host|ping|getent)\b)/;
+const TIMED = /^(?:sudo )?time (?!(?:sudo )?(?:curl|wget|nc|ncat|dig|nslookup|host|ping|getent)\b)/;
 
 /** The last line (1-based) of an output from one line to another, that holds something of it; the first one if none does. */
 export function lastLine(lines: readonly string[], from: number, to: number, command = ""): number {

@@ -1,5 +1,6 @@
 import { isPromptLine } from "../facts/command.ts";
 import { isWindowWidth } from "../facts/unwrap.ts";
+import { signOf } from "./unnamed-outputs.ts";
 
 /** Lines that a window cut at its edge, as what is copied out of a multiplexer or a recording has them: each goes on at the beginning of the next line. */
 
@@ -16,7 +17,8 @@ export function withoutWindow(lines: readonly string[]): readonly string[] {
   const width = lines.reduce((most, line) => Math.max(most, line.length), 0);
   if (!isWindowWidth(width)) return lines;
   const isFull = (i: number): boolean => lines[i]?.length === width;
-  const full = lines.flatMap((_, i) => (isFull(i) ? [i] : []));
+  // prompts.ts puts commands together
+  const full = lines.flatMap((line, i) => (isFull(i) && !isPromptLine(line) ? [i] : []));
   // a pager marks what it cut off
   if (full.length < FEWEST || full.filter((i) => /[>…+$]$/.test(lines[i] ?? "")).length > full.length / 2) return lines;
   const starts = new Set(lines.flatMap((line, i) => (isFull(i - 1) ? [] : [beginning(line)])));
@@ -37,9 +39,18 @@ export function withoutWindow(lines: readonly string[]): readonly string[] {
   return whole;
 }
 
-/** True for a line that begins as others do, as the one above it does, set in, or in the same columns: the one above fills the window and ends there. */
+/**
+ * True for a prompt, for what stands behind one, for how an output begins, and for a line that begins as others do, as the
+ * one above it does, set in, or in the same columns: the one above fills the window and ends there.
+ */
 const isNew = (line: string, above: string, starts: ReadonlySet<string>): boolean =>
-  /^(?:\s{2}|\s*$)/.test(line) || isPromptLine(line) || starts.has(beginning(line)) || beginning(line) === beginning(above) || inColumns(line, above);
+  /^(?:\s{2}|\s*$)/.test(line) ||
+  isPromptLine(line) ||
+  isPromptLine(above) ||
+  signOf(line) !== undefined ||
+  starts.has(beginning(line)) ||
+  beginning(line) === beginning(above) ||
+  inColumns(line, above);
 
 /** The blanks and the word that a line begins with, without what changes from one to the next: numbers, addresses. */
 const beginning = (line: string): string =>

@@ -36,7 +36,9 @@ const pasted =
   (print: (output: Asked) => string, around: (text: string) => string = (text) => text): Form =>
   (outputs) => {
     try {
-      return pastedCaptures(around(outputs.map(print).join("")), "paste.txt", "paste.txt")[0];
+      // of another node's name nothing is asked here
+      const { unnamed, ...capture } = pastedCaptures(around(outputs.map(print).join("")), "paste.txt", "paste.txt")[0];
+      return { ...capture, target: unnamed === true ? "node1" : capture.target };
     } catch {
       return undefined;
     }
@@ -73,6 +75,32 @@ const FORMS: Readonly<Record<string, Form>> = {
     ({ command, text }) => `root@node1:~# ${command}\n${text}`,
     lines((line, i) => `${i + 1}: ${line}`),
   ),
+  "numbers above blocks": (outputs) =>
+    pasted(({ text }) => text)([{ command: "", text: outputs.map(({ command, text }, i) => `${i + 1}. ${command}\n\n\`\`\`\n${text}\`\`\`\n`).join("\n") }]),
+  "elements of a page": pasted(({ command, text }) => `<pre><code>$ ${command}\n${text}</code></pre>\n`),
+  "the journal's words in front of each line": pasted(
+    ({ command, text }) => `+ ${command}\n${text}`,
+    lines((line) => `Nov 21 03:52:01 node1 collect.sh[4711]: ${line}`),
+  ),
+  "steps of a build": pasted(
+    ({ command, text }) => `+ ${command}\n${text}`,
+    lines((line) => `#7 0.312 ${line}`),
+  ),
+  "headings where it begins and ends": pasted(({ command, text }) => `---- BEGIN ${command} ----\n${text}---- END ${command} ----\n`),
+  "headings in brackets": pasted(({ command, text }) => `[CMD] ${command}\n${text}\n`),
+  "a logger's headings": pasted(({ command, text }) => `2026-11-21 03:52:10,123 INFO running: ${command}\n${text}\n`),
+  "lines of signs below": pasted(({ command, text }) => `${command}\n${"-".repeat(command.length)}\n${text}\n`),
+  "lines of signs between": pasted(({ command, text }) => `root@node1:~# ${command}\n${text}--------------------------------------------------\n`),
+  "zsh's prompt": pasted(({ command, text }) => `node1% ${command}\n${text}`),
+  watch: pasted(({ command, text }) => `Every 2.0s: ${command}                    node1: Tue Nov 24 03:10:12 2026\n\n${text}\n`),
+  "the time it took": pasted(({ command, text }) => `root@node1:~# time ${command}\n${text}\nreal\t0m0.012s\nuser\t0m0.004s\nsys\t0m0.008s\n`),
+  "a comment behind it": pasted(({ command, text }) => `root@node1:~# ${command}   # on the bad node\n${text}`),
+  "fields of a collector": pasted(({ command, text }) => `cmd: ${command}\nexit: 0\nstdout:\n${text}stderr:\n\n`),
+  "words that name it": pasted(({ command, text }) => `${command} output:\n\n\`\`\`\n${text}\`\`\`\n\n`),
+  "a window's edge": pasted(
+    ({ command, text }) => `root@node1:~# ${command}\n${text}`,
+    lines((line) => line.replaceAll(/(.{80})(?=.)/g, "$1\n")),
+  ),
   "a quotation": pasted(
     ({ command, text }) => `root@node1:~# ${command}\n${text}`,
     lines((line) => `> ${line}`.trimEnd()),
@@ -91,6 +119,48 @@ async function typed(path: string): Promise<readonly Asked[] | undefined> {
 }
 
 const names = Object.keys(FORMS);
+
+/** What a form takes from a text so that nobody could tell. */
+const LOST: Readonly<Record<string, readonly string[]>> = {
+  // one line alone that fills the window may end there: it is not put together with the next one
+  "a window's edge": [
+    "accept-queue-overflow/asked-inside-of-a-pod-on-a-wide-terminal",
+    "accept-queue-overflow/pod-by-proc-net-netstat",
+    "bridge-netfilter-off/an-ipv6-pod-answers-itself",
+    "cilium-bpf-map-full/contention-low-pressure",
+    "cilium-bpf-map-full/full-and-dropping",
+    "cni-config-missing/condition-in-one-line",
+    "conntrack-table-full/event-of-the-node-monitoring-agent",
+    "conntrack-table-full/pasted-proc-files",
+    "forward-policy-drop/traced",
+    "kube-proxy-not-syncing/pasted-journal-prefix-on-each-line",
+    "kube-proxy-not-syncing/pasted-old-log-ends-with-closing-local-ports",
+    "leftover-cni-interface/flannel-routes-beside-calico-by-crictl-ps",
+    "mac-address-policy-persistent/pasted-grep-of-the-policy-and-annotation",
+    "mac-address-policy-persistent/vpc-cni-on-ubuntu",
+    "node-local-dns-orphan/address-says-that-nobody-listens",
+    "stale-neighbor-entry/ipv6-advertised-by-another",
+    "vpc-cni-ip-exhausted/refused-once-and-the-subnet-is-empty",
+    "vtep-mac-mismatch/fdb-at-the-peers-old-address",
+    "vtep-mac-mismatch/json-entry-leads-to-no-node",
+  ],
+  // what stands in front of the number is no known program's words
+  "a logger's headings": ["calico-bgp-down/birdcl-no-route"],
+  "headings in brackets": ["calico-bgp-down/birdcl-no-route"],
+  // of an output that is known by its command alone, and stands below a single prompt of one word and a sign
+  "zsh's prompt": ["kube-proxy-not-syncing/last-lines-of-a-refused-one"],
+  // the comment behind `kubectl describe node NAME` may be another node's
+  "a comment behind it": ["mac-address-policy-persistent/pasted-grep-of-the-policy-and-annotation"],
+  "lines of signs below": ["vtep-mac-mismatch/jsonpath-entry-at-the-peers-old-address"],
+  // the time is what these are about
+  "the time it took": ["vxlan-checksum-offload/pasted-trial-on-the-card", "vxlan-checksum-offload/tried-out-and-timed"],
+  // watch is not told what stands on stderr
+  watch: [
+    "overlay-interface-down/asked-for-and-not-there",
+    "overlay-interface-down/pasted-felix-misses-its-device",
+    "node-local-dns-orphan/address-asked-in-vain",
+  ],
+};
 
 test.each(names)("%s: what was asked and printed is all there", (name) => {
   const outputs = [
@@ -125,6 +195,7 @@ describe.each([...catalogue.rules])("%s", (id, rule) => {
       const verdict = (capture: Capture | undefined) => (capture === undefined ? "nothing was read" : judge(capture, only).outcomes[0]?.verdict);
       const before = verdict(plain(outputs));
       for (const form of forms) {
+        if (LOST[form]?.includes(`${id}/${name}`) === true) continue;
         const after = verdict((FORMS[form] as Form)(outputs));
         if ((before === "match") !== (after === "match")) changed.push(`${name}, ${form}: ${before} → ${after}`);
       }
