@@ -17,18 +17,25 @@ const OBJECTS: Readonly<Record<string, string>> = {
   EndpointSlice: "kubectl get endpointslices -A -o json",
 };
 
-/** The output in JSON that begins with the line at this index; undefined if none does, or if it does not end. Linear in its length. */
-export function jsonOutputAt(lines: readonly string[], start: number): JsonOutput | undefined {
-  if (!/^\s{0,8}(?:\[\s{0,8}(?:\{|$)|\{)/.test(lines[start] ?? "")) return undefined;
-  const command = commandOf(lines, start);
-  const end = command === undefined ? undefined : endOf(lines, start);
-  return command === undefined || end === undefined ? undefined : { command, end };
+/** The output in JSON that begins with the line at this index; undefined if none does. Linear in its length. */
+export function jsonOutputAt(lines: readonly string[], start: number): JsonOutput | "unclosed" | undefined {
+  if (!/^\s{0,8}(?:\[\s{0,8}(?:\{|$)|\{)/.test(lines[start] ?? "") || !BEGINNING.test(headOf(lines, start, 80))) return undefined;
+  const command = commandOf(headOf(lines, start, HEAD));
+  if (command === undefined) return undefined;
+  const end = endOf(lines, start);
+  return end === undefined ? "unclosed" : { command, end };
 }
 
-function commandOf(lines: readonly string[], start: number): string | undefined {
+/** The beginning of what stands there, without blanks. */
+function headOf(lines: readonly string[], start: number, length: number): string {
   let head = "";
-  for (let i = start; i < lines.length && head.length < HEAD; i++) head += (lines[i] ?? "").slice(0, HEAD).trim();
-  head = head.replaceAll(/\s+(?=["{}[\]:,\d])|(?<=["{}[\],:])\s+/g, "");
+  for (let i = start; i < lines.length && head.length < length; i++) head += (lines[i] ?? "").slice(0, 2 * length).replaceAll(/\s+/g, "");
+  return head.slice(0, length);
+}
+/** Most of what is in JSON is something else: a log. */
+const BEGINNING = /^\[?\{"(?:ifindex|type|dst|priority|mac|nftables|apiVersion)":/;
+
+function commandOf(head: string): string | undefined {
   if (/^\[?\{"ifindex":\d+,/.test(head)) {
     if (head.includes('"addr_info":')) return "ip -j addr show";
     const shown = ["-j", ...(head.includes('"linkinfo":') ? ["-d"] : []), ...(head.includes('"stats64":') ? ["-s"] : [])];

@@ -195,6 +195,9 @@ const SECTIONS: ReadonlySet<string> = new Set([
 const LISTS =
   /^(?:iptables -S|systemctl list-units|kubectl get endpoint|ip (?:-br |-o )?(?:route(?! get)|rule|neigh|addr|link)|route -n|arp -an|bridge fdb|conntrack -L|sysctl|grep -r|ipset|ss |netstat -a|lsof|ipvsadm|bpftool (?:prog|map|link)|ovs-vsctl|cilium (?:map|service|bpf)|networkctl|nmcli|calicoctl get)/;
 
+/** So many outputs in JSON without an end are looked for: each costs the rest of the text. */
+const UNCLOSED = 20;
+
 /** Below an answer to a form stand the answers to other questions, and below the time and one of many settings something else. */
 const ONE_LINE: ReadonlySet<string> = new Set(["hostnamectl", "date", RESOLVER]);
 
@@ -240,10 +243,12 @@ export function unnamedOutputs(page: Page): UnnamedOutput[] {
   const log = indexesOf(logs);
   const free = (i: number): boolean => page.free(i) === "all" && !log.has(i) && !stop(i);
   const runs: UnnamedOutput[] = [];
+  let unclosed = 0;
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? "";
-    const json = free(i) ? jsonOutputAt(lines, i) : undefined;
-    if (json !== undefined) {
+    const json = free(i) && unclosed < UNCLOSED ? jsonOutputAt(lines, i) : undefined;
+    if (json === "unclosed") unclosed++;
+    else if (json !== undefined) {
       runs.push({ command: json.command, from: i + 1, to: json.end });
       i = json.end - 1;
       continue;
@@ -314,7 +319,7 @@ const isRoutes = (command: string): boolean => command === "ip route" || command
 function shownBy(command: string, lines: readonly string[]): string | undefined {
   if (command === DESCRIPTION) return describing(lines);
   // only those of IPv4 have a table "default" in the end
-  if (command === "ip rule" && lines.some((line) => /^32766:/.test(line)) && !lines.some((line) => /^32767:|\d\.\d/.test(line))) return "ip -6 rule";
+  if (command === "ip rule" && lines.some((line) => line.startsWith("32766:")) && !lines.some((line) => /^32767:|\d\.\d/.test(line))) return "ip -6 rule";
   if (command === FIREWALL) return lines.some((line) => /^(?: {5})?To +Action +From$/.test(line.trimEnd())) ? command : undefined;
   return allTables(command, lines);
 }

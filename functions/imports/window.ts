@@ -4,6 +4,8 @@ import { signOf } from "./unnamed-outputs.ts";
 
 /** Lines that a window cut at its edge, as what is copied out of a multiplexer or a recording has them: each goes on at the beginning of the next line. */
 
+/** No window is wider. */
+const WIDEST = 500;
 /** So many lines must fill the window. */
 const FEWEST = 2;
 /** No line of an output goes on for longer; a table of which every row was cut does. */
@@ -15,7 +17,7 @@ const MOST_ROWS = 60;
  */
 export function withoutWindow(lines: readonly string[]): readonly string[] {
   const width = lines.reduce((most, line) => Math.max(most, line.length), 0);
-  if (!isWindowWidth(width)) return lines;
+  if (!isWindowWidth(width) || width > WIDEST) return lines;
   const isFull = (i: number): boolean => lines[i]?.length === width;
   // prompts.ts puts commands together
   const full = lines.flatMap((line, i) => (isFull(i) && !isPromptLine(line) ? [i] : []));
@@ -58,7 +60,7 @@ const beginning = (line: string): string =>
 
 /** True for two rows of a table: where two blanks stand in the one, blanks stand in the other as well. */
 function inColumns(line: string, above: string): boolean {
-  const gaps = [...line.matchAll(/ {2,}(?=\S)/g)].map(({ index, 0: blanks }) => index + blanks.length);
+  const gaps = [...line.matchAll(/ {2,200}(?=\S)/g)].map(({ index, 0: blanks }) => index + blanks.length);
   return gaps.length >= 2 && gaps.filter((column) => /^ \S$/.test(above.slice(column - 1, column + 1))).length > gaps.length / 2;
 }
 
