@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { taken } from "../rules/taken.ts";
 import { type BlindTotals, runBlind, totalsOf } from "./run.ts";
 
-/** Captures of faulty and healthy nodes that were written without a look at the rules (see run.ts): of the faulty ones an eighth, or all with CASES=all. `node test/blind/run.ts` tells of each. */
+/** Captures of faulty and healthy nodes that were written without a look at the rules (see run.ts): of the faulty ones a sixteenth, or all with CASES=all. `node test/blind/run.ts` tells of each. */
 describe("blind cases", () => {
   let totals: BlindTotals;
   beforeAll(async () => {
-    totals = totalsOf(await runBlind([], (name) => taken(8, name)));
+    totals = totalsOf(await runBlind([], (name) => taken(16, name)));
   }, 300_000);
 
   test("there are cases of both kinds", () => {

@@ -21,7 +21,7 @@ describe("fuzz", () => {
     const report = fuzz({
       seed: 42,
       facts,
-      captures: { quiet: await quietCaptures(runbooks, catalogue.rules.keys(), (name) => taken(4, name)), catalogue },
+      captures: { quiet: await quietCaptures(runbooks, catalogue.rules.keys(), (name) => taken(8, name)), catalogue },
       goOn: () => false,
       onFailure: ({ of, problem }) => found.push(`${of}: ${problem}`),
     });

@@ -113,7 +113,7 @@ describe("nothing is concluded from what was not seen", () => {
     const whole = await read(`${rule}/fixtures/lab-fault`);
     expect(against(whole, whole).differences).toEqual([]);
     for (const [index, lost] of whole.outputs.entries()) {
-      if (!taken(8, rule, lost.command, lost.sample)) continue;
+      if (!taken(16, rule, lost.command, lost.sample)) continue;
       // a quarter of the outputs, each in one of four ways
       const ways = [
         () => against(lose(whole, lost), whole),

@@ -168,7 +168,7 @@ describe("our CEL says what an unrelated CEL says", () => {
     const capture = await readCaptureFiles(path);
     const facts = new Facts(capture, readFacts(capture));
     for (const [rule, compared] of programs) {
-      if (!name.startsWith(`${rule.file.id}/`) && !taken(32, name, rule.file.id)) continue;
+      if (!name.startsWith(`${rule.file.id}/`) && !taken(64, name, rule.file.id)) continue;
       const context = facts.context(rule);
       const seen = new Set(Object.keys(context).filter((name) => !isBlank(context[name])));
       const there = Object.keys(context).sort().join(" ");
