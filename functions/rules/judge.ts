@@ -26,9 +26,9 @@ export function judge(capture: Capture, { rules, runbooks }: Pick<Catalogue, "ru
 }
 
 /** The word of one rule, as {@link judge} has it, from the facts it asks for. */
-export function judgeRule(rule: Rule, capture: Capture): Omit<Judgement, "outcomes"> & { readonly outcome: Outcome } {
-  const { facts, outcomes, gone } = judgeBy([rule], capture, rule.facts);
-  return { facts, outcome: outcomes[0] as Outcome, gone };
+export function judgeRule(rule: Rule, capture: Capture): { readonly facts: Facts; readonly outcome: Outcome } {
+  const { facts, outcomes } = judgeBy([rule], capture, rule.facts);
+  return { facts, outcome: outcomes[0] as Outcome };
 }
 
 function judgeBy(rules: readonly Rule[], capture: Capture, only?: ReadonlySet<string>): Judgement {
